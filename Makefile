@@ -1,0 +1,73 @@
+# From a fresh clone: `make run` to see it, `make test` to trust it. Everything made lands in the
+# clone: `make clean` removes it all.
+
+PYTHON ?= python3
+WORKERS ?= auto
+
+# What `make run` starts.
+DEMO = .venv/bin/forewarn demo
+
+CONSTRAINTS = requirements/constraints.txt
+# The two variables reach the build backend too, whichever of them this pip knows.
+INSTALL = PIP_CONSTRAINT=$(CONSTRAINTS) PIP_BUILD_CONSTRAINT=$(CONSTRAINTS) \
+	.venv/bin/python -m pip install --quiet --no-cache-dir --disable-pip-version-check -c $(CONSTRAINTS)
+# Not in /tmp, and made anew by each run.
+PYTEST = -m pytest --basetemp=.pytest_tmp
+FLOOR = */forewarn/core/*,*/forewarn/wire/*,*/forewarn/service/*
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help run test check fix clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo
+	@echo "  Another interpreter: make test PYTHON=python3.12 (after make clean)"
+
+run: .venv/.run ## start a service with a sample fleet, and show what to ask it
+	@exec $(DEMO)
+
+test: .venv/.dev ## run every test, with the coverage floor
+	@.venv/bin/coverage erase
+	.venv/bin/coverage run $(PYTEST) -n $(WORKERS) --dist worksteal
+	@.venv/bin/coverage combine --quiet
+	.venv/bin/coverage report
+	.venv/bin/coverage report --include='$(FLOOR)' --fail-under=100
+
+check: .venv/.dev ## lint, types, architecture and the fast tests: under a minute, edits nothing
+	.venv/bin/ruff check
+	.venv/bin/ruff format --check
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+	.venv/bin/python $(PYTEST) -q tests/core tests/wire tests/test_tidy.py
+
+fix: .venv/.dev ## repair what a machine can repair: the only target that edits files
+	.venv/bin/ruff check --fix
+	.venv/bin/ruff format
+
+clean: ## remove everything that was made here
+	rm -rf .venv .pytest_tmp .coverage .coverage.* htmlcov build dist
+	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "forewarn needs Python 3.11 or newer: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@# Debian ships venv's better half apart from Python.
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+		package=$$($(PYTHON) -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])'); \
+		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+			apt-get install -y "$$package" || { apt-get update && apt-get install -y "$$package"; }; \
+		else \
+			echo "missing: Python's venv module. On Debian and Ubuntu: sudo apt-get install $$package" >&2; \
+			exit 1; \
+		fi; }
+	$(PYTHON) -m venv .venv
+
+.venv/.run: pyproject.toml $(CONSTRAINTS) | .venv/bin/python
+	$(INSTALL) --editable .
+	@touch $@
+
+.venv/.dev: pyproject.toml $(CONSTRAINTS) | .venv/bin/python
+	$(INSTALL) --editable '.[dev]'
+	@touch $@ .venv/.run

@@ -1,0 +1,225 @@
+"""From a wish to events in a ledger: what is refused, how much notice is given, what starts now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from forewarn.core import ledgers, periods, starting, wishes
+from forewarn.core.events import (
+    Approval,
+    Audience,
+    Cause,
+    Event,
+    EventSource,
+    EventStatus,
+    EventType,
+    Outcome,
+    Result,
+)
+from forewarn.core.journal import SERVICE, Actor, Role, What
+from forewarn.core.ledgers import Decision, Ledger
+from forewarn.core.names import EventId
+from forewarn.core.periods import Periods
+from forewarn.core.scopes import AutoApproval, Scope
+from forewarn.core.wishes import IfNotTold, Wish
+from forewarn.errors import Refused
+
+_AUTO_APPROVAL = {
+    EventType.REBOOT: AutoApproval.USER_REBOOT,
+    EventType.REDEPLOY: AutoApproval.USER_REDEPLOY,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """What came of a wish: the decision, and the events it made, as they are now."""
+
+    decision: Decision
+    event_ids: tuple[EventId, ...]
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        return tuple(self.decision.ledger.event(event_id) for event_id in self.event_ids)
+
+
+def announce(  # noqa: PLR0913 - the whole context of one decision
+    ledger: Ledger,
+    wish: Wish,
+    *,
+    now: datetime,
+    new_id: Callable[[], EventId],
+    rules: Periods,
+    actor: Actor,
+) -> Announced:
+    """Put the events that a wish needs before the scope, and start those that need no waiting.
+
+    Raises: Unknown, Refused.
+    """
+    scope = ledger.scope
+    _check_cause(wish)
+    groups = wishes.groups(wishes.targets(scope, wish))
+    audience = _audience(ledger, wish)
+    notice = _notice(scope, wish, audience)
+    _check_user_operations(ledger, wish, len(groups))
+    decision = Decision(ledger)
+    event_ids: list[EventId] = []
+    for group in groups:
+        event = Event(
+            id=new_id(),
+            type=wish.type,
+            source=wish.source,
+            cause=wish.cause,
+            audience=audience,
+            machines=tuple(machine.name for machine in group),
+            update_domain=group[0].update_domain,
+            description=wishes.description(wish),
+            duration=wish.duration,
+            announced_by=actor.name,
+            announced_at=now,
+            notice=notice,
+            not_before=periods.whole_second(now + notice + rules.margin),
+        )
+        event_ids.append(event.id)
+        decision = ledgers.then(decision, _enter(decision.ledger, event, now, rules, actor))
+    return Announced(decision, tuple(event_ids))
+
+
+def _enter(ledger: Ledger, event: Event, now: datetime, rules: Periods, actor: Actor) -> Decision:
+    """Write one event down; start it at once where nothing and nobody is waited for."""
+    if event.cause is Cause.HARDWARE_FAILURE:
+        return _strike(ledger, event, now, actor)
+    if starting.is_maintenance(event) and event.audience is Audience.GUESTS:
+        event = replace(event, not_before=_after_other_domains(ledger, event, rules))
+    if _is_auto_approved(ledger.scope, event):
+        policy = Approval(by=_AUTO_APPROVAL[event.type].value, role=Role.POLICY.value, address="", at=now)
+        event = replace(event, approval=policy)
+    decision = ledgers.note(ledger, What.ANNOUNCED, actor, now, event)
+    return ledgers.then(decision, starting.start_if_free(decision.ledger, event.id, now, rules))
+
+
+def _strike(ledger: Ledger, event: Event, now: datetime, actor: Actor) -> Decision:
+    """A hardware failure: what runs on those machines is overtaken, and it is Started."""
+    decision = Decision(ledger)
+    for running in ledger.open_events:
+        hit = [machine for machine in running.unfinished if machine in event.machines]
+        if running.status is EventStatus.STARTED and hit:
+            overtaken = running
+            for machine in hit:
+                outcome = Outcome(machine, Result.OVERTAKEN, now, f"by event {event.id}")
+                overtaken = starting.conclude_and_maybe_complete(overtaken, outcome, now)
+            what = What.OVERTAKEN if overtaken.is_open else What.COMPLETED
+            text = f"overtaken by the hardware failure {event.id}"
+            decision = ledgers.then(
+                decision, ledgers.note(decision.ledger, what, SERVICE, now, overtaken, text)
+            )
+    struck = replace(event, status=EventStatus.STARTED, started_at=now, not_before=now)
+    return ledgers.then(
+        decision, ledgers.note(decision.ledger, What.STARTED, actor, now, struck, "hardware failure")
+    )
+
+
+def _check_cause(wish: Wish) -> None:
+    """Not every impact can have every cause."""
+    if wish.type is EventType.PREEMPT and wish.source is EventSource.USER:
+        raise Refused("a Preempt is the platform's: leave --source out")
+    if wish.cause is Cause.MAINTENANCE:
+        return
+    if wish.source is EventSource.USER or wish.type not in starting.MAINTENANCE_TYPES:
+        raise Refused(
+            f"a {wish.cause.value} is a Freeze, Reboot or Redeploy by the platform, "
+            f"not a {wish.type.value} by the {wish.source.value.lower()}"
+        )
+
+
+def _audience(ledger: Ledger, wish: Wish) -> Audience:
+    reason = _why_not_told(ledger, wish)
+    if reason is None:
+        return Audience.GUESTS
+    # Hardware does not wait until somebody listens.
+    if wish.cause is Cause.HARDWARE_FAILURE or wish.if_not_told is IfNotTold.RUN_UNANNOUNCED:
+        return Audience.OPERATORS
+    raise Refused(f"{reason}; give --unannounced to go ahead without notice")
+
+
+def _why_not_told(ledger: Ledger, wish: Wish) -> str | None:
+    scope = ledger.scope
+    if not ledger.is_enabled:
+        return (
+            f"scope {scope.id} is not enabled: none of its VMs has asked for scheduled events "
+            "in the last 24 hours"
+        )
+    if wish.type is EventType.TERMINATE and scope.terminate_notice is None:
+        return (
+            f"terminate notification is off for scope {scope.id}: "
+            'set terminate_notice = "5m" (up to "15m") on the scale set'
+        )
+    return None
+
+
+def _notice(scope: Scope, wish: Wish, audience: Audience) -> timedelta:
+    """The notice to promise: what was asked for, never less than the minimum."""
+    if audience is Audience.OPERATORS or wish.cause is Cause.HARDWARE_FAILURE:
+        if wish.notice is not None and wish.cause is Cause.HARDWARE_FAILURE:
+            raise Refused("a hardware failure gives no notice: leave --notice out")
+        return timedelta()
+    if wish.type is EventType.TERMINATE:
+        assert scope.terminate_notice is not None, "without it nobody is told"
+        minimum = scope.terminate_notice
+    else:
+        minimum = periods.MINIMUM_NOTICE[wish.type]
+    if wish.notice is None:
+        if wish.cause is Cause.PREDICTED_FAILURE:
+            return max(minimum, periods.PREDICTED_FAILURE_NOTICE)
+        return minimum
+    if wish.notice < minimum:
+        raise Refused(
+            f"a notice of {wish.notice} is below the minimum of {minimum} for {wish.type.value}: "
+            "give at least that, or leave --notice out"
+        )
+    return wish.notice
+
+
+def _check_user_operations(ledger: Ledger, wish: Wish, adding: int) -> None:
+    limit = ledger.scope.user_operations_max
+    if wish.source is not EventSource.USER or limit is None:
+        return
+    pending = ledger.user_operations
+    if pending + adding > limit:
+        raise Refused(
+            f"scope {ledger.scope.id} allows {limit} user operations at one time and has {pending}: "
+            "wait until some are over, or approve or cancel them"
+        )
+
+
+def _is_auto_approved(scope: Scope, event: Event) -> bool:
+    return (
+        event.source is EventSource.USER
+        and event.audience is Audience.GUESTS
+        and _AUTO_APPROVAL.get(event.type) in scope.auto_approve
+    )
+
+
+def _after_other_domains(ledger: Ledger, event: Event, rules: Periods) -> datetime:
+    """NotBefore with the other update domains' maintenance and recovery before it.
+
+    It would be held until then anyway; saying so spares guests from draining for nothing.
+    """
+    recovery = starting.recovery(ledger.scope, rules)
+    earliest = event.not_before
+    for other in ledger.events:
+        if not starting.is_maintenance(other) or other.update_domain == event.update_domain:
+            continue
+        if other.status is EventStatus.SCHEDULED:
+            over = other.not_before + periods.expected_duration(other)
+        elif other.status is EventStatus.STARTED:
+            assert other.started_at is not None, "a started event knows since when"
+            over = other.started_at + periods.expected_duration(other)
+        elif other.status is EventStatus.COMPLETED and other.ended_at is not None:
+            over = other.ended_at
+        else:
+            continue
+        earliest = max(earliest, over + recovery)
+    return periods.whole_second(earliest)
+

@@ -1,0 +1,83 @@
+"""How long things take and must wait: minimum notice, and what an operator may set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from forewarn.core.events import Event, EventType
+
+# Terminate is not here: its notice is the scope's own setting, within the two bounds below.
+MINIMUM_NOTICE: Final[Mapping[EventType, timedelta]] = {
+    EventType.FREEZE: timedelta(minutes=15),
+    EventType.REBOOT: timedelta(minutes=15),
+    EventType.REDEPLOY: timedelta(minutes=10),
+    EventType.PREEMPT: timedelta(seconds=30),
+}
+TERMINATE_NOTICE_MIN: Final = timedelta(minutes=5)
+TERMINATE_NOTICE_MAX: Final = timedelta(minutes=15)
+
+# A predicted failure is announced this long ahead, unless the operator knows of less.
+PREDICTED_FAILURE_NOTICE: Final = timedelta(days=7)
+
+# Silence for this long disables a scope that was enabled on request.
+SILENCE: Final = timedelta(hours=24)
+# A scope's mark of having been heard is committed at most this often.
+HEARD_EVERY: Final = timedelta(hours=1)
+
+# Where the announcement does not say how long the interruption will be.
+TYPICAL_DURATION: Final[Mapping[EventType, timedelta]] = {
+    EventType.FREEZE: timedelta(seconds=9),
+    EventType.REBOOT: timedelta(minutes=1),
+    EventType.REDEPLOY: timedelta(minutes=3),
+    EventType.PREEMPT: timedelta(seconds=5),
+    EventType.TERMINATE: timedelta(seconds=10),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Periods:
+    """The settings of a whole service. None of them can shorten a minimum notice."""
+
+    # Added to every notice, so that the time to publish does not eat into the minimum.
+    margin: timedelta = timedelta(seconds=2)
+    # Between platform maintenance of one update domain and that of the next.
+    recovery: timedelta = timedelta(minutes=30)
+    # How far from its first NotBefore an event may be moved in all.
+    postpone_max: timedelta = timedelta(hours=24)
+    # How long an ended event is remembered, so that a late approval of it is understood.
+    remember: timedelta = timedelta(hours=24)
+    # When an impact that is not over raises an alarm.
+    freeze_limit: timedelta = timedelta(minutes=5)
+    reboot_limit: timedelta = timedelta(minutes=15)
+    redeploy_limit: timedelta = timedelta(minutes=30)
+    preempt_limit: timedelta = timedelta(minutes=10)
+    terminate_limit: timedelta = timedelta(minutes=10)
+
+    def __post_init__(self) -> None:
+        assert self.remember >= timedelta(hours=24), "late approvals come for a day at least"
+
+    def limit(self, event: Event) -> timedelta:
+        """How long the event's impact may take before an alarm is raised."""
+        limits = {
+            EventType.FREEZE: self.freeze_limit,
+            EventType.REBOOT: self.reboot_limit,
+            EventType.REDEPLOY: self.redeploy_limit,
+            EventType.PREEMPT: self.preempt_limit,
+            EventType.TERMINATE: self.terminate_limit,
+        }
+        return limits[event.type] + (event.duration or timedelta())
+
+
+def expected_duration(event: Event) -> timedelta:
+    """How long the event's impact will likely take."""
+    return event.duration or TYPICAL_DURATION[event.type]
+
+
+def whole_second(instant: datetime) -> datetime:
+    """The instant, rounded up to a second: the wire has no fractions."""
+    if instant.microsecond == 0:
+        return instant
+    return instant.replace(microsecond=0) + timedelta(seconds=1)

@@ -1,0 +1,101 @@
+"""Keeping a scope's roster in step with what its sources declare.
+
+A source (a fleet file, the control API, a fabric's census) adds, changes and removes only the
+machines it declared itself. A scope is never deleted: one without machines keeps its ledger, so
+that its incarnation goes on should it come back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from forewarn.core import ledgers, scopes, starting
+from forewarn.core.journal import Actor, What
+from forewarn.core.ledgers import Decision, Ledger
+from forewarn.core.names import MachineName
+from forewarn.core.scopes import Machine, Origin, Scope
+from forewarn.errors import Refused
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """A scope as one source wants it. `settled` machines were given their update domain."""
+
+    scope: Scope
+    settled: frozenset[MachineName] = frozenset()
+
+
+def enroll(
+    ledger: Ledger, declared: Declaration, origin: Origin, actor: Actor, now: datetime
+) -> Decision:
+    """The ledger with the source's machines and the scope's policies as declared.
+
+    Raises: Refused if another source has declared one of the machines.
+    """
+    before = ledger.scope
+    _refuse_clash(before, declared.scope, origin)
+    machines = _merged(before, declared, origin)
+    removed = [m.name for m in before.machines if all(m.name != kept.name for kept in machines)]
+    scope = replace(declared.scope, machines=machines)
+    decision = Decision(replace(ledger, scope=scope))
+    text = differences(before, scope)
+    if text:
+        decision = ledgers.note(decision.ledger, What.ROSTER, actor, now, None, text)
+    for name in removed:
+        step = starting.leave_scheduled(decision.ledger, name, now)
+        decision = ledgers.then(decision, step)
+    return decision
+
+
+def withdraw(ledger: Ledger, origin: Origin, actor: Actor, now: datetime) -> Decision:
+    """Take all machines of a source out of the scope: it no longer declares the scope at all."""
+    others = tuple(m for m in ledger.scope.machines if m.origin is not origin)
+    if len(others) == len(ledger.scope.machines):
+        return Decision(ledger)
+    kept = frozenset(machine.name for machine in others)
+    declared = Declaration(replace(ledger.scope, machines=()), kept)
+    return enroll(ledger, declared, origin, actor, now)
+
+
+def differences(before: Scope, after: Scope) -> str:
+    """What changed between two rosters, in words; "" if nothing did."""
+    old = {machine.name: machine for machine in before.machines}
+    new = {machine.name: machine for machine in after.machines}
+    parts = [f"added {name}" for name in new if name not in old]
+    parts += [f"removed {name}" for name in old if name not in new]
+    parts += [f"changed {name}" for name in new if name in old and old[name] != new[name]]
+    if replace(before, machines=()) != replace(after, machines=()):
+        parts.append("changed the scope's settings")
+    return ", ".join(parts)
+
+
+def _refuse_clash(before: Scope, declared: Scope, origin: Origin) -> None:
+    for machine in declared.machines:
+        known = before.machine(machine.name)
+        if known is not None and known.origin is not origin:
+            raise Refused(
+                f"{machine.name} of scope {before.id} is declared by the {known.origin.value} and "
+                f"by the {origin.value}: take it out of one of them"
+            )
+
+
+def _merged(before: Scope, declared: Declaration, origin: Origin) -> tuple[Machine, ...]:
+    count = declared.scope.update_domains
+    settled = set(declared.settled)
+    machines: list[Machine] = []
+    for machine in before.machines:
+        if machine.origin is not origin:
+            machines.append(machine)
+            settled.add(machine.name)
+    for machine in declared.scope.machines:
+        known = before.machine(machine.name)
+        if known is None:
+            machines.append(replace(machine, origin=origin))
+            continue
+        if machine.name not in settled and known.update_domain < count:
+            settled.add(machine.name)
+            machine = replace(machine, update_domain=known.update_domain)  # noqa: PLW2901
+        # A machine that was preempted or terminated does not come back by being declared still.
+        machines.append(replace(machine, origin=origin, presence=known.presence))
+    return scopes.spread(machines, settled, count)

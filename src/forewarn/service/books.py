@@ -1,0 +1,153 @@
+"""The ledgers as they are stored: load, decide, commit, tell.
+
+The only way to change a ledger. A decision is a function of ledgers; it is taken again on fresh
+ones whenever somebody else committed first, so it must have no effect of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import replace
+from typing import Final
+
+from forewarn.core import ledgers
+from forewarn.core.journal import Entry
+from forewarn.core.ledgers import Decision, Ledger
+from forewarn.core.names import Revision, ScopeId
+from forewarn.errors import Conflict, OutcomeUnknown, Unknown
+from forewarn.ports.ids import Ids
+from forewarn.ports.store import CommitId, Record, Store, Write
+from forewarn.wire import records
+
+CONFLICTS_MAX: Final = 100
+REPEATS_MAX: Final = 5
+PAGE: Final = 1000
+
+Ledgers = Mapping[ScopeId, Ledger]
+
+
+class Books:
+    """Loads and amends ledgers, and tells its readers of every ledger it committed."""
+
+    def __init__(
+        self, store: Store, ids: Ids, turn: AbstractContextManager[object] | None = None
+    ) -> None:
+        self._store = store
+        self._ids = ids
+        # Where several threads commit, a lock: readers are told by one of them at a time.
+        self._turn = nullcontext() if turn is None else turn
+        self._readers: list[Callable[[Ledger], None]] = []
+
+    def tell(self, reader: Callable[[Ledger], None]) -> None:
+        """Have this reader called with every committed ledger, in the committing thread.
+
+        Two commits of one scope may be told in the wrong order: look at the revision.
+        """
+        self._readers.append(reader)
+
+    def load(self, scope: ScopeId) -> Ledger:
+        """The scope's ledger. Raises: Unknown, Unavailable."""
+        return self._load((scope,))[scope]
+
+    def all(self) -> Iterator[Ledger]:
+        """Every ledger, page by page, in the order of the scopes' ids. Raises: Unavailable."""
+        after = ""
+        while True:
+            page = self._store.scan(records.LEDGER_PREFIX, after, PAGE)
+            for record in page:
+                yield _read(record)
+            if len(page) < PAGE:
+                return
+            after = page[-1].key
+
+    def refresh(self, keys: Sequence[str]) -> None:
+        """Tell the readers of ledgers that somebody else committed. Raises: Unavailable."""
+        for record in self._store.get(keys).values():
+            self.told(_read(record))
+
+    def amend(self, scope: ScopeId, decide: Callable[[Ledger], Decision]) -> Ledger:
+        """Decide on one ledger and commit. Raises: what `decide` does, Unknown, Unavailable."""
+        return self.amend_together((scope,), lambda found: (decide(found[scope]),))[scope]
+
+    def amend_together(
+        self, scopes: Sequence[ScopeId], decide: Callable[[Ledgers], Sequence[Decision]]
+    ) -> Ledgers:
+        """Decide on several ledgers and commit all of it, or nothing. Returns all as they are now.
+
+        Raises: what `decide` does, Unknown, Conflict after many attempts, Unavailable.
+        """
+        for _ in range(CONFLICTS_MAX):
+            with suppress(Conflict):
+                found = self._load(scopes)
+                return {**found, **self._commit(found, decide(found))}
+        raise Conflict([records.key(scope) for scope in scopes])
+
+    def open(self, decisions: Sequence[Decision]) -> None:
+        """Commit ledgers of scopes that were never stored. Raises: Conflict, Unavailable."""
+        blank = {
+            decision.ledger.scope.id: replace(decision.ledger, events=(), revision=Revision(0))
+            for decision in decisions
+        }
+        self._commit(blank, decisions, new=True)
+
+    def journalize(self, entry: Entry) -> None:
+        """Write a line that concerns no single ledger. Raises: Unavailable."""
+        self._repeat(self._ids.commit_id(), (), (records.dump_entry(entry),))
+
+    def _load(self, scopes: Sequence[ScopeId]) -> dict[ScopeId, Ledger]:
+        found = self._store.get([records.key(scope) for scope in scopes])
+        loaded: dict[ScopeId, Ledger] = {}
+        for scope in scopes:
+            record = found[records.key(scope)]
+            if record.value is None:
+                raise Unknown(f"no scope {scope}; `forewarn fleet` lists them")
+            loaded[scope] = _read(record)
+        return loaded
+
+    def _commit(
+        self, before: Ledgers, decisions: Sequence[Decision], *, new: bool = False
+    ) -> dict[ScopeId, Ledger]:
+        writes: list[Write] = []
+        entries: list[bytes] = []
+        amended: list[Ledger] = []
+        for decision in decisions:
+            old = before[decision.ledger.scope.id]
+            sealed = ledgers.seal(old, decision)
+            entries += map(records.dump_entry, sealed.entries)
+            if new or sealed.ledger != old:
+                key = records.key(old.scope.id)
+                writes.append(Write(key, old.revision, records.dump_ledger(sealed.ledger)))
+                amended.append(sealed.ledger)
+        if not writes and not entries:
+            return {}
+        versions = self._repeat(self._ids.commit_id(), tuple(writes), tuple(entries))
+        committed = {
+            ledger.scope.id: replace(
+                ledger, revision=Revision(versions[records.key(ledger.scope.id)])
+            )
+            for ledger in amended
+        }
+        for ledger in committed.values():
+            self.told(ledger)
+        return committed
+
+    def _repeat(
+        self, commit_id: CommitId, writes: tuple[Write, ...], entries: tuple[bytes, ...]
+    ) -> Mapping[str, int]:
+        """Commit; while its outcome is unknown, again under the same id, which is harmless."""
+        for _ in range(REPEATS_MAX):
+            with suppress(OutcomeUnknown):
+                return self._store.commit(commit_id, writes, entries)
+        return self._store.commit(commit_id, writes, entries)
+
+    def told(self, ledger: Ledger) -> None:
+        """Pass a committed ledger on to all readers."""
+        with self._turn:
+            for reader in self._readers:
+                reader(ledger)
+
+
+def _read(record: Record) -> Ledger:
+    assert record.value is not None, "a ledger is never deleted"
+    return records.load_ledger(record.value, record.version)

@@ -1,0 +1,209 @@
+"""The conductor: what happens because time passes.
+
+It keeps a heap of wakes, one per scope that has any, so that its cost follows what happens and
+not the size of the fleet. Any number of conductors may run: each step is a compare-and-swap, and
+whoever loses looks again.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from forewarn.core import enabling, ledgers, periods, publishing, starting, waking
+from forewarn.core.events import EventStatus, Outcome, Result
+from forewarn.core.journal import SERVICE
+from forewarn.core.ledgers import Decision, Ledger
+from forewarn.core.names import EventId, ScopeId
+from forewarn.core.orders import Order, Progress, unfinished_orders
+from forewarn.core.periods import Periods
+from forewarn.core.scopes import Enabling
+from forewarn.errors import Conflict, ForewarnError, Refused, Unavailable
+from forewarn.ports.clock import Clock
+from forewarn.ports.fabric import Fabric
+from forewarn.service.attendance import Attendance
+from forewarn.service.board import Board
+from forewarn.service.books import Books
+
+LOOK_AGAIN_AFTER: Final = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Setback:
+    """A scope that could not be tended; it is tried again a little later."""
+
+    scope: ScopeId
+    error: ForewarnError
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What came of one turn: when the next is due, and what could not be done."""
+
+    next_wake: datetime | None
+    setbacks: tuple[Setback, ...]
+
+
+class Conductor:
+    """Tends each scope when its time has come."""
+
+    def __init__(  # noqa: PLR0913 - everything it conducts
+        self,
+        clock: Clock,
+        books: Books,
+        board: Board,
+        fabric: Fabric,
+        attendance: Attendance,
+        rules: Periods,
+    ) -> None:
+        self._clock = clock
+        self._books = books
+        self._board = board
+        self._fabric = fabric
+        self._attendance = attendance
+        self._rules = rules
+        # Written by any committing thread; a deque's ends are safe to use from several.
+        self._inbox: deque[ScopeId] = deque()
+        self._heap: list[tuple[datetime, ScopeId]] = []
+        self._wakes: dict[ScopeId, datetime] = {}
+        # When, on the clock that does not jump, each waiting event's notice began.
+        self._readable_since: dict[EventId, timedelta] = {}
+
+    def note(self, ledger: Ledger) -> None:
+        """A ledger was committed: look at it in the next turn. Safe to call from any thread."""
+        self._inbox.append(ledger.scope.id)
+
+    def adopt(self, ledger: Ledger) -> None:
+        """Take a ledger in at start-up, when only its next wake matters."""
+        if ledger.open_events:
+            self.note(ledger)
+        else:
+            self._schedule(ledger, self._clock.now())
+
+    def turn(self) -> Turn:
+        """Tend every scope whose time has come or whose ledger changed."""
+        setbacks: list[Setback] = []
+        for scope in self._due():
+            try:
+                self._tend(scope)
+            except (Conflict, Unavailable) as error:
+                setbacks.append(Setback(scope, error))
+                self._wake_at(scope, self._clock.now() + LOOK_AGAIN_AFTER)
+        return Turn(self._next_wake(), tuple(setbacks))
+
+    def _due(self) -> Iterable[ScopeId]:
+        due: dict[ScopeId, None] = {}
+        while self._inbox:
+            due[self._inbox.popleft()] = None
+        now = self._clock.now()
+        while self._heap and self._heap[0][0] <= now:
+            instant, scope = heapq.heappop(self._heap)
+            if self._wakes.get(scope) == instant:
+                del self._wakes[scope]
+                due[scope] = None
+        return due
+
+    def _next_wake(self) -> datetime | None:
+        if self._inbox:
+            return self._clock.now()
+        while self._heap and self._wakes.get(self._heap[0][1]) != self._heap[0][0]:
+            heapq.heappop(self._heap)
+        return self._heap[0][0] if self._heap else None
+
+    def _wake_at(self, scope: ScopeId, instant: datetime) -> None:
+        self._wakes[scope] = instant
+        heapq.heappush(self._heap, (instant, scope))
+
+    def _tend(self, scope: ScopeId) -> None:
+        """Do what is due in one scope, then note when to look again."""
+        ledger = self._books.amend(scope, self._decide)
+        unreachable: Unavailable | None = None
+        for event in ledger.open_events:
+            if event.status is EventStatus.STARTED:
+                for order in unfinished_orders(scope, event):
+                    try:
+                        self._carry_out(order)
+                    except Unavailable as error:
+                        # One machine out of reach does not keep the others waiting.
+                        unreachable = error
+        self._schedule(ledger, self._clock.now())
+        if unreachable is not None:
+            raise unreachable
+
+    def _decide(self, ledger: Ledger) -> Decision:
+        """All that time alone brings, in one decision."""
+        now = self._clock.now()
+        decision = Decision(ledger)
+        # What guests cannot read yet is not readable, whatever the ledger says.
+        if publishing.unpublished(ledger) and self._board.shows(ledger):
+            decision = publishing.publish(ledger, now)
+        unserved = self._unserved(decision.ledger, now)
+        started = waking.start_due(decision.ledger, now, self._rules, unserved)
+        decision = ledgers.then(decision, started)
+        for event, machine in waking.overdue(decision.ledger, now, self._rules):
+            late = starting.time_out(decision.ledger, event.id, machine, now)
+            decision = ledgers.then(decision, late)
+        silent_for = self._attendance.silent_for(ledger.scope.id)
+        decision = ledgers.then(
+            decision, enabling.fall_silent(decision.ledger, silent_for, now)
+        )
+        return ledgers.then(decision, waking.forget(decision.ledger, now, self._rules))
+
+    def _carry_out(self, order: Order) -> None:
+        """Begin what is not begun, and note what is over. Raises: Unavailable."""
+        outcome = self._pursue(order)
+        if outcome is not None:
+            self._books.amend(order.scope, lambda ledger: _report(ledger, order.event, outcome))
+
+    def _pursue(self, order: Order) -> Outcome | None:
+        """Have an order carried out; its outcome once it is over. Raises: Unavailable."""
+        try:
+            report = self._fabric.observe(order)
+            if report.progress is Progress.UNKNOWN:
+                self._fabric.begin(order)
+        except Refused as refusal:
+            return Outcome(order.machine, Result.FAILED, self._clock.now(), str(refusal))
+        if report.progress is Progress.DONE:
+            return Outcome(order.machine, Result.DONE, self._clock.now(), report.detail)
+        if report.progress is Progress.FAILED:
+            return Outcome(order.machine, Result.FAILED, self._clock.now(), report.detail)
+        return None
+
+    def _schedule(self, ledger: Ledger, now: datetime) -> None:
+        """Note when to look at the scope again, having just looked."""
+        instants: list[datetime] = []
+        wake = waking.wake(ledger, now, self._rules)
+        if wake is not None:
+            # What is due and was not done waits for the fabric, or for time to really pass.
+            instants.append(wake if wake > now else now + LOOK_AGAIN_AFTER)
+        if ledger.scope.enabling is Enabling.ON_REQUEST and ledger.is_enabled:
+            silent_for = self._attendance.silent_for(ledger.scope.id)
+            instants.append(now + periods.SILENCE - silent_for)
+        if instants:
+            self._wake_at(ledger.scope.id, min(instants))
+
+    def _unserved(self, ledger: Ledger, now: datetime) -> frozenset[EventId]:
+        """The events whose notice has not really passed, whatever the time of day says."""
+        elapsed = self._clock.elapsed()
+        unserved: set[EventId] = set()
+        for event in ledger.events:
+            if event.status is not EventStatus.SCHEDULED or event.readable_at is None:
+                self._readable_since.pop(event.id, None)
+                continue
+            passed = max(now - event.readable_at, timedelta())
+            since = self._readable_since.setdefault(event.id, elapsed - passed)
+            if elapsed - since < event.notice:
+                unserved.add(event.id)
+        return frozenset(unserved)
+
+
+def _report(ledger: Ledger, event_id: EventId, outcome: Outcome) -> Decision:
+    """Note an outcome, unless somebody else noted the end of that order first."""
+    event = ledger.find(event_id)
+    if event is None or not event.is_open or outcome.machine not in event.unfinished:
+        return Decision(ledger)
+    return starting.report(ledger, event_id, outcome, SERVICE)

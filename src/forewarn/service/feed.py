@@ -1,0 +1,51 @@
+"""The feed: tells this process's readers what was committed, by itself or by others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+from forewarn.core.ledgers import Ledger
+from forewarn.errors import Pruned
+from forewarn.ports.store import Store
+from forewarn.service.books import Books
+from forewarn.wire import records
+
+
+class Feed:
+    """Follows a store's changes from the moment at which all its ledgers were read."""
+
+    def __init__(self, store: Store, books: Books) -> None:
+        self._store = store
+        self._books = books
+        self._cursor = store.head()
+
+    def read_all(self, reader: Callable[[Ledger], None]) -> int:
+        """Hand every ledger to a reader; returns how many. Raises: Unavailable."""
+        # The cursor comes first: a commit in between is told twice rather than never.
+        self._cursor = self._store.head()
+        count = 0
+        for ledger in self._books.all():
+            reader(ledger)
+            count += 1
+        return count
+
+    def follow(self, limit: int, wait: timedelta = timedelta()) -> int:
+        """Pass on what was committed since the last call; returns how many commits.
+
+        Raises: Unavailable.
+        """
+        try:
+            changes = self._store.changes(self._cursor, limit, wait)
+        except Pruned:
+            return self.read_all(self._books.told)
+        keys = {
+            touch.key
+            for change in changes
+            for touch in change.touched
+            if touch.key.startswith(records.LEDGER_PREFIX)
+        }
+        self._books.refresh(sorted(keys))
+        if changes:
+            self._cursor = changes[-1].cursor
+        return len(changes)

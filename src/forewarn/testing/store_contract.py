@@ -1,0 +1,475 @@
+"""What every store promises. Subclass, and provide the fixtures `clock` and `store`.
+
+The store must be empty, and must take its time from that clock.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+
+from forewarn.clocks import SimulatedClock
+from forewarn.errors import Conflict, Fenced, Pruned
+from forewarn.ports.store import Change, CommitId, Cursor, Lease, Record, Store, Touch, Write
+
+MINUTE = timedelta(minutes=1)
+# Long enough that no test passes by sitting it out.
+LONG = timedelta(seconds=30)
+BEGINNING = Cursor("")
+
+COMMITTERS = 6
+COMMITS_EACH = 20
+HOT_KEYS = ("hot/a", "hot/b", "hot/c")
+
+
+def put(store: Store, key: str, value: bytes | None, *, commit_id: str = "") -> int:
+    """Write one record over whatever is there; the new version."""
+    expected = store.get([key])[key].version
+    write = Write(key, expected, value)
+    return store.commit(CommitId(commit_id or f"{key}@{expected}"), [write], [])[key]
+
+
+def follow(store: Store, cursor: Cursor, limit: int = 100) -> list[Change]:
+    """All changes after a cursor, page by page."""
+    found: list[Change] = []
+    while page := store.changes(cursor, limit):
+        assert len(page) <= limit
+        found.extend(page)
+        cursor = page[-1].cursor
+    return found
+
+
+def held(lease: Lease | None) -> Lease:
+    assert lease is not None, "the lease should have been free"
+    return lease
+
+
+class RecordContract:
+    """Reading and paging."""
+
+    def test_a_key_never_written_has_version_0_and_no_value(self, store: Store) -> None:
+        assert store.get(["a", "b"]) == {"a": Record("a", 0, None), "b": Record("b", 0, None)}
+
+    def test_a_commit_is_read_back_one_version_later(self, store: Store) -> None:
+        versions = store.commit(CommitId("c1"), [Write("a", 0, b"one")], [])
+
+        assert versions == {"a": 1}
+        assert store.get(["a"]) == {"a": Record("a", 1, b"one")}
+
+    def test_an_empty_value_is_a_value(self, store: Store) -> None:
+        put(store, "a", b"")
+
+        assert store.get(["a"])["a"].value == b""
+        assert store.scan("", "", 10) == [Record("a", 1, b"")]
+
+    def test_a_value_is_kept_byte_for_byte(self, store: Store) -> None:
+        value = bytes(range(256)) * 40
+
+        put(store, "a", value)
+
+        assert store.get(["a"])["a"].value == value
+
+    def test_a_deleted_record_keeps_its_version(self, store: Store) -> None:
+        put(store, "a", b"one")
+
+        assert put(store, "a", None) == 2
+        assert store.get(["a"]) == {"a": Record("a", 2, None)}
+
+    def test_a_deleted_key_cannot_be_written_as_if_it_were_new(self, store: Store) -> None:
+        put(store, "a", b"one")
+        put(store, "a", None)
+
+        with pytest.raises(Conflict):
+            store.commit(CommitId("again"), [Write("a", 0, b"two")], [])
+        assert store.commit(CommitId("aware"), [Write("a", 2, b"two")], []) == {"a": 3}
+
+    def test_a_scan_gives_the_living_records_of_a_prefix_in_order(self, store: Store) -> None:
+        for key in ("s/b", "s/a", "s", "s0", "r/z", "s/c", "t"):
+            put(store, key, key.encode())
+        put(store, "s/b", None)
+
+        assert store.scan("s/", "", 10) == [Record("s/a", 1, b"s/a"), Record("s/c", 1, b"s/c")]
+
+    def test_a_scan_orders_keys_by_code_points(self, store: Store) -> None:
+        """Not by UTF-16 units, nor by the custom of some language."""
+        keys = ["Z", "a", "é", "z\U0001f600", "z\uffee", "z\U0010ffff", "z\U0010ffff!", "ab", "{"]
+        for key in keys:
+            put(store, key, b"")
+
+        assert [record.key for record in store.scan("", "", 100)] == sorted(keys)
+        of_z = [record.key for record in store.scan("z", "", 100)]
+        assert of_z == ["z\uffee", "z\U0001f600", "z\U0010ffff", "z\U0010ffff!"]
+
+    def test_a_scan_does_not_take_keys_for_patterns(self, store: Store) -> None:
+        for key in ("a%b", "a_b", "axb", "a*b", "A%b"):
+            put(store, key, b"")
+
+        assert [record.key for record in store.scan("a%", "", 10)] == ["a%b"]
+        assert [record.key for record in store.scan("a_", "", 10)] == ["a_b"]
+        assert [record.key for record in store.scan("a*", "", 10)] == ["a*b"]
+
+    def test_pages_of_a_scan_neither_repeat_nor_miss(self, store: Store) -> None:
+        keys = [f"s/{number:02}" for number in range(25)]
+        store.commit(CommitId("c1"), [Write(key, 0, b"") for key in keys], [])
+
+        seen: list[str] = []
+        after = ""
+        while page := store.scan("s/", after, 10):
+            seen.extend(record.key for record in page)
+            after = page[-1].key
+            if len(page) < 10:
+                break
+
+        assert seen == keys
+
+
+class CommitContract:
+    """All or nothing, once, and only over what was read."""
+
+    def test_of_two_commits_over_one_version_the_second_conflicts(self, store: Store) -> None:
+        store.commit(CommitId("c1"), [Write("a", 0, b"first")], [])
+
+        with pytest.raises(Conflict) as conflict:
+            store.commit(CommitId("c2"), [Write("a", 0, b"second")], [b"lost"])
+
+        assert conflict.value.keys == ("a",)
+        assert store.get(["a"]) == {"a": Record("a", 1, b"first")}
+
+    def test_a_version_from_the_future_conflicts(self, store: Store) -> None:
+        with pytest.raises(Conflict):
+            store.commit(CommitId("c1"), [Write("a", 1, b"")], [])
+
+    def test_one_conflict_keeps_every_record_and_entry_out(self, store: Store) -> None:
+        put(store, "b", b"taken")
+        put(store, "d", b"taken")
+        head = store.head()
+
+        writes = [Write(key, 0, b"mine") for key in ("a", "b", "c", "d")]
+        with pytest.raises(Conflict) as conflict:
+            store.commit(CommitId("c1"), writes, [b"entry"])
+
+        assert conflict.value.keys == ("b", "d")
+        assert [record.value for record in store.scan("", "", 10)] == [b"taken", b"taken"]
+        assert store.head() == head
+        assert store.changes(head, 10) == []
+
+    def test_a_commit_that_conflicted_may_use_its_id_again(self, store: Store) -> None:
+        put(store, "a", b"one")
+        with pytest.raises(Conflict):
+            store.commit(CommitId("c1"), [Write("a", 0, b"two")], [])
+
+        assert store.commit(CommitId("c1"), [Write("a", 1, b"two")], []) == {"a": 2}
+
+    def test_repeating_a_commit_id_changes_nothing(self, store: Store) -> None:
+        writes = [Write("b", 0, b"one"), Write("a", 0, b"one")]
+        first = store.commit(CommitId("c1"), writes, [b"entry"])
+        put(store, "a", b"two")
+        head = store.head()
+
+        again = store.commit(CommitId("c1"), writes, [b"entry"])
+
+        assert again == first == {"a": 1, "b": 1}
+        assert store.get(["a"])["a"] == Record("a", 2, b"two")
+        assert store.head() == head
+
+    def test_journal_entries_may_be_committed_without_records(self, store: Store) -> None:
+        assert store.commit(CommitId("c1"), [], [b"seen"]) == {}
+
+        (change,) = follow(store, BEGINNING)
+        assert (change.touched, change.journal) == ((), (b"seen",))
+        assert store.commit(CommitId("c1"), [], [b"seen"]) == {}
+        assert len(follow(store, BEGINNING)) == 1
+
+    def test_a_key_written_twice_in_one_commit_is_a_bug(self, store: Store) -> None:
+        with pytest.raises(AssertionError):
+            store.commit(CommitId("c1"), [Write("a", 0, b"x"), Write("a", 1, b"y")], [])
+
+
+class FeedContract:
+    """What was committed, told to everyone."""
+
+    def test_a_new_store_has_nothing_to_tell(self, store: Store) -> None:
+        assert store.head() == BEGINNING
+        assert store.changes(BEGINNING, 10) == []
+
+    def test_the_feed_tells_each_commit_once_and_in_order(self, store: Store) -> None:
+        store.commit(CommitId("c1"), [Write("b", 0, b"1"), Write("a", 0, b"1")], [b"x", b"y"])
+        store.commit(CommitId("c2"), [Write("a", 1, None)], [b"", b"y"])
+
+        first, second = follow(store, BEGINNING)
+
+        assert (first.commit_id, second.commit_id) == ("c1", "c2")
+        assert first.touched == (Touch("b", 1), Touch("a", 1))
+        assert first.journal == (b"x", b"y")
+        assert second.touched == (Touch("a", 2),)
+        assert second.journal == (b"", b"y")
+        assert store.changes(first.cursor, 10) == [second]
+        assert store.changes(second.cursor, 10) == []
+
+    def test_the_head_is_the_cursor_of_the_newest_commit(self, store: Store) -> None:
+        put(store, "a", b"one")
+        head = store.head()
+        put(store, "a", b"two")
+
+        assert head != store.head()
+        assert [change.touched for change in store.changes(head, 10)] == [(Touch("a", 2),)]
+        assert follow(store, BEGINNING)[-1].cursor == store.head()
+
+    def test_pages_of_the_feed_neither_repeat_nor_miss(self, store: Store) -> None:
+        for number in range(11):
+            put(store, "a", str(number).encode())
+
+        assert len(store.changes(BEGINNING, 4)) == 4
+        touched = [change.touched for change in follow(store, BEGINNING, limit=4)]
+        assert touched == [(Touch("a", number),) for number in range(1, 12)]
+
+    def test_a_wait_ends_with_the_commit_it_waited_for(self, store: Store) -> None:
+        put(store, "a", b"one")
+        head = store.head()
+        began = time.monotonic()
+        later = threading.Timer(0.05, put, (store, "a", b"two"))
+        later.start()
+
+        seen: Sequence[Change] = []
+        while not seen:
+            seen = store.changes(head, 10, wait=LONG)
+        later.join()
+
+        assert [change.touched for change in seen] == [(Touch("a", 2),)]
+        assert time.monotonic() - began < LONG.total_seconds() / 2
+
+    def test_a_wait_for_nothing_comes_to_an_end(self, store: Store) -> None:
+        put(store, "a", b"one")
+        began = time.monotonic()
+
+        assert store.changes(store.head(), 10, wait=timedelta(milliseconds=20)) == []
+        assert time.monotonic() - began < LONG.total_seconds() / 2
+
+    def test_a_wait_with_something_to_tell_does_not_wait(self, store: Store) -> None:
+        put(store, "a", b"one")
+        began = time.monotonic()
+
+        assert len(store.changes(BEGINNING, 10, wait=LONG)) == 1
+        assert time.monotonic() - began < LONG.total_seconds() / 2
+
+
+class PruneContract:
+    """The journal may be forgotten from its old end; records never are."""
+
+    def test_pruning_forgets_what_is_before_the_cursor_and_counts_it(self, store: Store) -> None:
+        for value in (b"1", b"2", b"3", b"4"):
+            put(store, "a", value)
+        first, _, third, fourth = follow(store, BEGINNING)
+
+        assert store.prune(third.cursor) == 2
+
+        assert follow(store, BEGINNING) == [third, fourth]
+        assert store.changes(third.cursor, 10) == [fourth]
+        with pytest.raises(Pruned):
+            store.changes(first.cursor, 10)
+
+    def test_pruning_leaves_records_and_the_head_alone(self, store: Store) -> None:
+        put(store, "a", b"1")
+        put(store, "b", b"2")
+        head = store.head()
+
+        assert store.prune(head) == 1
+
+        assert store.head() == head
+        assert [record.key for record in store.scan("", "", 10)] == ["a", "b"]
+        assert store.commit(CommitId("c3"), [Write("a", 1, b"3")], []) == {"a": 2}
+        assert [change.commit_id for change in store.changes(head, 10)] == ["c3"]
+
+    def test_pruning_twice_or_from_the_beginning_forgets_nothing(self, store: Store) -> None:
+        put(store, "a", b"1")
+        put(store, "a", b"2")
+
+        assert store.prune(BEGINNING) == 0
+        assert store.prune(store.head()) == 1
+        assert store.prune(store.head()) == 0
+        assert store.prune(BEGINNING) == 0
+
+    def test_an_empty_store_has_nothing_to_prune(self, store: Store) -> None:
+        assert store.prune(store.head()) == 0
+
+    def test_what_is_kept_is_still_repeatable(self, store: Store) -> None:
+        put(store, "a", b"1")
+        put(store, "a", b"2", commit_id="kept")
+        store.prune(store.head())
+
+        assert store.commit(CommitId("kept"), [Write("a", 1, b"2")], []) == {"a": 2}
+        assert store.get(["a"])["a"].version == 2
+
+
+class LeaseContract:
+    """A right of one owner, and what keeps a former owner from writing."""
+
+    def test_a_free_lease_is_taken_and_then_refused_to_others(self, store: Store) -> None:
+        lease = held(store.acquire("conductor", "east", MINUTE))
+
+        assert (lease.name, lease.owner) == ("conductor", "east")
+        assert store.acquire("conductor", "west", MINUTE) is None
+        assert held(store.acquire("registrar", "west", MINUTE)).owner == "west"
+
+    def test_renewing_keeps_the_fence_and_starts_the_time_anew(
+        self, store: Store, clock: SimulatedClock
+    ) -> None:
+        lease = held(store.acquire("conductor", "east", MINUTE))
+        clock.advance(MINUTE * 0.75)
+        assert store.acquire("conductor", "east", MINUTE) == lease
+        clock.advance(MINUTE * 0.75)
+
+        assert store.acquire("conductor", "west", MINUTE) is None
+        assert store.acquire("conductor", "east", MINUTE) == lease
+
+    def test_an_expired_lease_goes_to_whoever_asks_with_a_higher_fence(
+        self, store: Store, clock: SimulatedClock
+    ) -> None:
+        east = held(store.acquire("conductor", "east", MINUTE))
+        clock.advance(MINUTE)
+        west = held(store.acquire("conductor", "west", MINUTE))
+        clock.advance(MINUTE)
+        west_again = held(store.acquire("conductor", "west", MINUTE))
+
+        assert east.fence < west.fence < west_again.fence
+
+    def test_the_holder_of_a_lease_commits(self, store: Store) -> None:
+        lease = held(store.acquire("conductor", "east", MINUTE))
+
+        assert store.commit(CommitId("c1"), [Write("a", 0, b"")], [], lease) == {"a": 1}
+
+    def test_a_former_owner_is_fenced_off(self, store: Store, clock: SimulatedClock) -> None:
+        east = held(store.acquire("conductor", "east", MINUTE))
+        clock.advance(MINUTE)
+        west = held(store.acquire("conductor", "west", MINUTE))
+
+        with pytest.raises(Fenced):
+            store.commit(CommitId("c1"), [Write("a", 0, b"east")], [b"entry"], east)
+        assert store.head() == BEGINNING
+        assert store.commit(CommitId("c2"), [Write("a", 0, b"west")], [], west) == {"a": 1}
+
+    def test_an_expired_lease_no_longer_holds(self, store: Store, clock: SimulatedClock) -> None:
+        lease = held(store.acquire("conductor", "east", MINUTE))
+        clock.advance(MINUTE)
+
+        with pytest.raises(Fenced):
+            store.commit(CommitId("c1"), [Write("a", 0, b"")], [], lease)
+
+    def test_a_lease_nobody_ever_gave_does_not_hold(self, store: Store) -> None:
+        with pytest.raises(Fenced):
+            store.commit(CommitId("c1"), [], [b"entry"], Lease("conductor", "east", 1))
+
+    def test_being_fenced_comes_before_being_late(
+        self, store: Store, clock: SimulatedClock
+    ) -> None:
+        """A former owner should stop, not reload and decide again."""
+        lease = held(store.acquire("conductor", "east", MINUTE))
+        put(store, "a", b"")
+        clock.advance(MINUTE)
+
+        with pytest.raises(Fenced):
+            store.commit(CommitId("c1"), [Write("a", 0, b"")], [], lease)
+
+    def test_a_commit_that_took_effect_is_repeatable_after_the_lease_was_lost(
+        self, store: Store, clock: SimulatedClock
+    ) -> None:
+        """It asks what became of its commit, and must not be told that it was not written."""
+        lease = held(store.acquire("conductor", "east", MINUTE))
+        store.commit(CommitId("c1"), [Write("a", 0, b"")], [], lease)
+        clock.advance(MINUTE)
+
+        assert store.commit(CommitId("c1"), [Write("a", 0, b"")], [], lease) == {"a": 1}
+
+
+class ConcurrencyContract:
+    """Many threads at once."""
+
+    def test_a_live_reader_misses_nothing_while_many_commit(self, store: Store) -> None:
+        total = COMMITTERS * COMMITS_EACH
+        with ThreadPoolExecutor(COMMITTERS + 1) as pool:
+            reader = pool.submit(_read_live, store, total)
+            committers = [pool.submit(_commit_many, store, name) for name in range(COMMITTERS)]
+            acknowledged = [one for committer in committers for one in committer.result()]
+            seen = reader.result()
+
+        assert len(acknowledged) == total
+        assert Counter(change.commit_id for change in seen) == Counter(acknowledged)
+        assert follow(store, BEGINNING) == seen
+        for key, record in store.get([*HOT_KEYS, "all"]).items():
+            told = [
+                touch.version for change in seen for touch in change.touched if touch.key == key
+            ]
+            assert told == list(range(1, record.version + 1))
+
+    def test_readers_see_a_commit_whole(self, store: Store) -> None:
+        keys = ["a", "b"]
+
+        def write_pairs() -> None:
+            for number in range(50):
+                value = str(number).encode()
+                store.commit(CommitId(value.decode()), [Write(k, number, value) for k in keys], [])
+
+        with ThreadPoolExecutor(1) as pool:
+            writing = pool.submit(write_pairs)
+            while not writing.done():
+                pair = store.get(keys)
+                assert pair["a"].value == pair["b"].value
+            writing.result()
+
+    def test_one_of_many_gets_the_lease(self, store: Store) -> None:
+        with ThreadPoolExecutor(COMMITTERS) as pool:
+            owners = [f"owner-{number}" for number in range(COMMITTERS)]
+            leases = list(pool.map(lambda owner: store.acquire("one", owner, MINUTE), owners))
+
+        assert sum(lease is not None for lease in leases) == 1
+
+    def test_a_commit_repeated_at_the_same_time_takes_effect_once(self, store: Store) -> None:
+        def repeat(_: int) -> int:
+            return store.commit(CommitId("c1"), [Write("a", 0, b"")], [b"entry"])["a"]
+
+        with ThreadPoolExecutor(COMMITTERS) as pool:
+            assert list(pool.map(repeat, range(COMMITTERS))) == [1] * COMMITTERS
+        assert len(follow(store, BEGINNING)) == 1
+
+
+class StoreContract(
+    RecordContract,
+    CommitContract,
+    FeedContract,
+    PruneContract,
+    LeaseContract,
+    ConcurrencyContract,
+):
+    """Everything that `forewarn.ports.store.Store` promises."""
+
+
+def _commit_many(store: Store, committer: int) -> list[CommitId]:
+    """Raise a shared key and a key shared by all, each time from what was read."""
+    done: list[CommitId] = []
+    while len(done) < COMMITS_EACH:
+        commit_id = CommitId(f"{committer}.{len(done)}")
+        keys = [HOT_KEYS[len(done) % len(HOT_KEYS)], "all"]
+        read = store.get(keys)
+        try:
+            store.commit(commit_id, [Write(key, read[key].version, b"") for key in keys], [b""])
+        except Conflict:
+            continue
+        done.append(commit_id)
+    return done
+
+
+def _read_live(store: Store, total: int) -> list[Change]:
+    seen: list[Change] = []
+    cursor = BEGINNING
+    give_up = time.monotonic() + LONG.total_seconds()
+    while len(seen) < total and time.monotonic() < give_up:
+        page = store.changes(cursor, 7, wait=timedelta(milliseconds=200))
+        seen.extend(page)
+        cursor = seen[-1].cursor if seen else BEGINNING
+    return seen

@@ -1,0 +1,65 @@
+"""How ledgers and journal entries are spelled in a store: versioned JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+import msgspec
+
+from forewarn.core.journal import Entry
+from forewarn.core.ledgers import Ledger
+from forewarn.core.names import Revision, ScopeId
+from forewarn.errors import Refused
+
+LEDGER_PREFIX: Final = "ledger/"
+# Raised when an older forewarn could no longer understand what is written.
+FORMAT: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    format: int
+    ledger: Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class _Format:
+    format: int
+
+
+_page = msgspec.json.Decoder(_Page)
+_format = msgspec.json.Decoder(_Format)
+_entry = msgspec.json.Decoder(Entry)
+_encoder = msgspec.json.Encoder()
+
+
+def key(scope: ScopeId) -> str:
+    """Where a scope's ledger is kept."""
+    return LEDGER_PREFIX + scope
+
+
+def dump_ledger(ledger: Ledger) -> bytes:
+    """A ledger's bytes. Its revision is the store's to know."""
+    return _encoder.encode(_Page(FORMAT, replace(ledger, revision=Revision(0))))
+
+
+def load_ledger(value: bytes, revision: int) -> Ledger:
+    """A ledger from its bytes. Raises: Refused if a newer forewarn wrote it."""
+    written = _format.decode(value).format
+    if written != FORMAT:
+        raise Refused(
+            f"a ledger is written in format {written}, this forewarn reads {FORMAT}: "
+            "run the version that wrote it"
+        )
+    return replace(_page.decode(value).ledger, revision=Revision(revision))
+
+
+def dump_entry(entry: Entry) -> bytes:
+    """A journal entry's bytes."""
+    return _encoder.encode(entry)
+
+
+def load_entry(value: bytes) -> Entry:
+    """A journal entry from its bytes."""
+    return _entry.decode(value)

@@ -1,0 +1,35 @@
+"""How hard the suite tries, and what counts as having run it."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# Deadlines measure the machine, not the code: what is slow is found by looking at durations.
+settings.register_profile("dev", max_examples=50, deadline=None)
+# The same examples every time: a red build is the change's doing, never bad luck.
+settings.register_profile(
+    "ci", max_examples=100, deadline=None, derandomize=True, database=None, print_blob=True
+)
+settings.register_profile(
+    "nightly",
+    max_examples=5_000,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Where FOREWARN_NO_SKIPS is set, a skipped test is a failure: absence proves nothing."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if os.environ.get("FOREWARN_NO_SKIPS") != "1" or reporter is None:
+        return
+    skipped = len(reporter.stats.get("skipped", ()))
+    if skipped and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        reporter.ensure_newline()
+        reporter.write_line(f"{skipped} skipped, and FOREWARN_NO_SKIPS allows none", red=True)
