@@ -52,6 +52,10 @@ class Fenced(Refused):
     """The lease was lost to another owner; nothing was written."""
 
 
+class InUse(Refused):
+    """Another process holds it, and lets nobody else in."""
+
+
 class Pruned(Refused):
     """The journal no longer reaches back to that cursor: scan, then follow from the end."""
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from forewarn.core import ledgers, periods, starting, wishes
+from forewarn.core import events, ledgers, periods, spacing, starting, wishes
 from forewarn.core.events import (
     Approval,
     Audience,
@@ -44,7 +44,7 @@ class Announced:
         return tuple(self.decision.ledger.event(event_id) for event_id in self.event_ids)
 
 
-def announce(  # noqa: PLR0913 - the whole context of one decision
+def announce(
     ledger: Ledger,
     wish: Wish,
     *,
@@ -59,6 +59,7 @@ def announce(  # noqa: PLR0913 - the whole context of one decision
     """
     scope = ledger.scope
     _check_cause(wish)
+    _check_periods(wish)
     groups = wishes.groups(wishes.targets(scope, wish))
     audience = _audience(ledger, wish)
     notice = _notice(scope, wish, audience)
@@ -90,10 +91,12 @@ def _enter(ledger: Ledger, event: Event, now: datetime, rules: Periods, actor: A
     """Write one event down; start it at once where nothing and nobody is waited for."""
     if event.cause is Cause.HARDWARE_FAILURE:
         return _strike(ledger, event, now, actor)
-    if starting.is_maintenance(event) and event.audience is Audience.GUESTS:
-        event = replace(event, not_before=_after_other_domains(ledger, event, rules))
+    if event.audience is Audience.GUESTS:
+        event = replace(event, not_before=spacing.not_before(ledger, event, rules))
     if _is_auto_approved(ledger.scope, event):
-        policy = Approval(by=_AUTO_APPROVAL[event.type].value, role=Role.POLICY.value, address="", at=now)
+        policy = Approval(
+            by=_AUTO_APPROVAL[event.type].value, role=Role.POLICY.value, address="", at=now
+        )
         event = replace(event, approval=policy)
     decision = ledgers.note(ledger, What.ANNOUNCED, actor, now, event)
     return ledgers.then(decision, starting.start_if_free(decision.ledger, event.id, now, rules))
@@ -114,9 +117,10 @@ def _strike(ledger: Ledger, event: Event, now: datetime, actor: Actor) -> Decisi
             decision = ledgers.then(
                 decision, ledgers.note(decision.ledger, what, SERVICE, now, overtaken, text)
             )
-    struck = replace(event, status=EventStatus.STARTED, started_at=now, not_before=now)
+    struck = events.strike(event, now=now)
     return ledgers.then(
-        decision, ledgers.note(decision.ledger, What.STARTED, actor, now, struck, "hardware failure")
+        decision,
+        ledgers.note(decision.ledger, What.STARTED, actor, now, struck, "hardware failure"),
     )
 
 
@@ -130,6 +134,15 @@ def _check_cause(wish: Wish) -> None:
         raise Refused(
             f"a {wish.cause.value} is a Freeze, Reboot or Redeploy by the platform, "
             f"not a {wish.type.value} by the {wish.source.value.lower()}"
+        )
+
+
+def _check_periods(wish: Wish) -> None:
+    if wish.notice is not None and wish.notice > periods.ANNOUNCED_AHEAD_MAX:
+        raise Refused(f"a notice of {wish.notice} is too long: a year is the most")
+    if wish.duration is not None and not timedelta() < wish.duration <= periods.DURATION_MAX:
+        raise Refused(
+            f"a duration of {wish.duration} cannot be: give more than nothing, a day at most"
         )
 
 
@@ -160,9 +173,9 @@ def _why_not_told(ledger: Ledger, wish: Wish) -> str | None:
 
 def _notice(scope: Scope, wish: Wish, audience: Audience) -> timedelta:
     """The notice to promise: what was asked for, never less than the minimum."""
+    if wish.cause is Cause.HARDWARE_FAILURE and wish.notice is not None:
+        raise Refused("a hardware failure gives no notice: leave --notice out")
     if audience is Audience.OPERATORS or wish.cause is Cause.HARDWARE_FAILURE:
-        if wish.notice is not None and wish.cause is Cause.HARDWARE_FAILURE:
-            raise Refused("a hardware failure gives no notice: leave --notice out")
         return timedelta()
     if wish.type is EventType.TERMINATE:
         assert scope.terminate_notice is not None, "without it nobody is told"
@@ -199,27 +212,3 @@ def _is_auto_approved(scope: Scope, event: Event) -> bool:
         and event.audience is Audience.GUESTS
         and _AUTO_APPROVAL.get(event.type) in scope.auto_approve
     )
-
-
-def _after_other_domains(ledger: Ledger, event: Event, rules: Periods) -> datetime:
-    """NotBefore with the other update domains' maintenance and recovery before it.
-
-    It would be held until then anyway; saying so spares guests from draining for nothing.
-    """
-    recovery = starting.recovery(ledger.scope, rules)
-    earliest = event.not_before
-    for other in ledger.events:
-        if not starting.is_maintenance(other) or other.update_domain == event.update_domain:
-            continue
-        if other.status is EventStatus.SCHEDULED:
-            over = other.not_before + periods.expected_duration(other)
-        elif other.status is EventStatus.STARTED:
-            assert other.started_at is not None, "a started event knows since when"
-            over = other.started_at + periods.expected_duration(other)
-        elif other.status is EventStatus.COMPLETED and other.ended_at is not None:
-            over = other.ended_at
-        else:
-            continue
-        earliest = max(earliest, over + recovery)
-    return periods.whole_second(earliest)
-

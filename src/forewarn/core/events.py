@@ -183,6 +183,12 @@ class Event:
         return tuple(machine for machine in self.machines if machine not in over)
 
 
+def strike(event: Event, *, now: datetime) -> Event:
+    """Begin the impact of a new event at once: hardware fails without asking."""
+    struck = TRANSITIONS[None, Step.STRIKE]
+    return replace(event, status=struck, started_at=now, not_before=now)
+
+
 def is_due(event: Event, now: datetime) -> bool:
     """Whether a scheduled event may start, as far as notice goes.
 
@@ -215,7 +221,9 @@ def postpone(event: Event, *, to: datetime) -> Event:
     """Move NotBefore later, keeping the one shown before."""
     postponed = _advance(event, Step.POSTPONE)
     assert to > event.not_before, "the rules of postponing are the ledger's; later is the least"
-    return replace(postponed, not_before=to, earlier=(*event.earlier, event.not_before))
+    earlier = (*event.earlier, event.not_before)
+    # What held it when it was due may be over when it is due again.
+    return replace(postponed, not_before=to, earlier=earlier, hold="")
 
 
 def conclude(event: Event, outcome: Outcome) -> Event:

@@ -81,7 +81,7 @@ def record(ledger: Ledger, event: Event) -> Ledger:
     return replace(ledger, events=(*ledger.events, event))
 
 
-def note(  # noqa: PLR0913 - one call writes one whole line of the journal
+def note(
     ledger: Ledger,
     what: What,
     actor: Actor,
@@ -106,8 +106,8 @@ def seal(before: Ledger, decision: Decision) -> Decision:
     One commit is one change of the document, whatever it holds.
     """
     ledger = decision.ledger
+    assert ledger.incarnation >= before.incarnation, "an incarnation never goes back"
     if notices(before.events) != notices(ledger.events):
-        assert ledger.incarnation >= before.incarnation, "an incarnation never goes back"
         incarnation = Incarnation(max(ledger.incarnation, before.incarnation + 1))
         assert incarnation <= INCARNATION_MAX, "clients read the number into 32 bits"
         ledger = replace(ledger, incarnation=incarnation)
@@ -121,5 +121,5 @@ def visible(events: Iterable[Event]) -> tuple[Event, ...]:
 
 
 def forgettable(ledger: Ledger, before: datetime) -> tuple[EventId, ...]:
-    """The events that ended before an instant."""
+    """The events that ended at an instant or before."""
     return tuple(e.id for e in ledger.events if e.ended_at is not None and e.ended_at <= before)

@@ -19,6 +19,10 @@ MINIMUM_NOTICE: Final[Mapping[EventType, timedelta]] = {
 TERMINATE_NOTICE_MIN: Final = timedelta(minutes=5)
 TERMINATE_NOTICE_MAX: Final = timedelta(minutes=15)
 
+# Further ahead than this nobody plans; it also keeps sums of times within the calendar.
+ANNOUNCED_AHEAD_MAX: Final = timedelta(days=366)
+DURATION_MAX: Final = timedelta(days=1)
+
 # A predicted failure is announced this long ahead, unless the operator knows of less.
 PREDICTED_FAILURE_NOTICE: Final = timedelta(days=7)
 
@@ -57,6 +61,8 @@ class Periods:
     terminate_limit: timedelta = timedelta(minutes=10)
 
     def __post_init__(self) -> None:
+        lengths = (self.margin, self.recovery, self.postpone_max)
+        assert min(lengths) >= timedelta(), "no period is negative"
         assert self.remember >= timedelta(hours=24), "late approvals come for a day at least"
 
     def limit(self, event: Event) -> timedelta:

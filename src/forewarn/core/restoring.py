@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Final
 
-from forewarn.core import events, ledgers, periods, starting
+from forewarn.core import events, ledgers, periods, spacing, starting
 from forewarn.core.documents import INCARNATION_MAX
 from forewarn.core.events import Audience, Event, EventStatus, Outcome, Result
 from forewarn.core.journal import Actor, What
@@ -84,7 +84,7 @@ def _give_up(ledger: Ledger, event: Event, actor: Actor, now: datetime) -> Decis
     return ledgers.note(ledger, What.COMPLETED, actor, now, ended, text)
 
 
-def _again(  # noqa: PLR0913 - the whole context of one decision
+def _again(
     ledger: Ledger,
     event: Event,
     new_id: Callable[[], EventId],
@@ -109,5 +109,6 @@ def _again(  # noqa: PLR0913 - the whole context of one decision
         approval=None,
         hold="",
     )
+    again = replace(again, not_before=spacing.not_before(ledger, again, rules))
     text = f"in the place of {event.id}, which a restore made overdue"
     return ledgers.note(ledger, What.ANNOUNCED, actor, now, again, text)

@@ -31,13 +31,15 @@ def enroll(
 ) -> Decision:
     """The ledger with the source's machines and the scope's policies as declared.
 
-    Raises: Refused if another source has declared one of the machines.
+    Raises: Refused if another source has declared one of the machines, or if the scope cannot be.
     """
     before = ledger.scope
+    scopes.check(declared.scope)
     _refuse_clash(before, declared.scope, origin)
     machines = _merged(before, declared, origin)
     removed = [m.name for m in before.machines if all(m.name != kept.name for kept in machines)]
     scope = replace(declared.scope, machines=machines)
+    scopes.check(scope)
     decision = Decision(replace(ledger, scope=scope))
     text = differences(before, scope)
     if text:
@@ -53,9 +55,7 @@ def withdraw(ledger: Ledger, origin: Origin, actor: Actor, now: datetime) -> Dec
     others = tuple(m for m in ledger.scope.machines if m.origin is not origin)
     if len(others) == len(ledger.scope.machines):
         return Decision(ledger)
-    kept = frozenset(machine.name for machine in others)
-    declared = Declaration(replace(ledger.scope, machines=()), kept)
-    return enroll(ledger, declared, origin, actor, now)
+    return enroll(ledger, Declaration(replace(ledger.scope, machines=())), origin, actor, now)
 
 
 def differences(before: Scope, after: Scope) -> str:
@@ -81,21 +81,23 @@ def _refuse_clash(before: Scope, declared: Scope, origin: Origin) -> None:
 
 
 def _merged(before: Scope, declared: Declaration, origin: Origin) -> tuple[Machine, ...]:
+    """The machines of all sources. Whoever was there keeps the place: guests count on the order."""
     count = declared.scope.update_domains
     settled = set(declared.settled)
+    wanted = {machine.name.lower(): machine for machine in declared.scope.machines}
     machines: list[Machine] = []
-    for machine in before.machines:
-        if machine.origin is not origin:
-            machines.append(machine)
-            settled.add(machine.name)
-    for machine in declared.scope.machines:
-        known = before.machine(machine.name)
-        if known is None:
-            machines.append(replace(machine, origin=origin))
+    for known in before.machines:
+        if known.origin is not origin:
+            machines.append(known)
+            settled.add(known.name)
+            continue
+        machine = wanted.pop(known.name.lower(), None)
+        if machine is None:
             continue
         if machine.name not in settled and known.update_domain < count:
             settled.add(machine.name)
-            machine = replace(machine, update_domain=known.update_domain)  # noqa: PLW2901
+            machine = replace(machine, update_domain=known.update_domain)
         # A machine that was preempted or terminated does not come back by being declared still.
         machines.append(replace(machine, origin=origin, presence=known.presence))
+    machines += (replace(machine, origin=origin) for machine in wanted.values())
     return scopes.spread(machines, settled, count)

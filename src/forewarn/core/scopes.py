@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -9,6 +10,8 @@ from enum import Enum
 from typing import Final
 
 from forewarn.core.names import HostName, MachineName, ScopeId, scope_id
+from forewarn.core.periods import TERMINATE_NOTICE_MAX, TERMINATE_NOTICE_MIN
+from forewarn.errors import Refused
 
 UPDATE_DOMAINS_MAX: Final = 20
 UPDATE_DOMAINS_DEFAULT: Final = 5
@@ -104,7 +107,43 @@ class Scope:
         return next((m for m in self.machines if m.name.lower() == wanted), None)
 
 
-def spread(machines: Iterable[Machine], settled: Iterable[MachineName], count: int) -> tuple[Machine, ...]:
+def check(scope: Scope) -> None:
+    """Refuse a scope that cannot be. Raises: Refused."""
+    if not 1 <= scope.update_domains <= UPDATE_DOMAINS_MAX:
+        raise Refused(
+            f"scope {scope.id} has {scope.update_domains} update domains: "
+            f"give 1 to {UPDATE_DOMAINS_MAX}"
+        )
+    _check_terminate_notice(scope)
+    names: set[str] = set()
+    for machine in scope.machines:
+        if machine.name.lower() in names:
+            raise Refused(f"scope {scope.id} has {machine.name} twice: give one another name")
+        names.add(machine.name.lower())
+        if not 0 <= machine.update_domain < scope.update_domains:
+            raise Refused(
+                f"{machine.name} is in update domain {machine.update_domain}, but those of scope "
+                f"{scope.id} are 0 to {scope.update_domains - 1}"
+            )
+
+
+def _check_terminate_notice(scope: Scope) -> None:
+    if scope.terminate_notice is None:
+        return
+    if not TERMINATE_NOTICE_MIN <= scope.terminate_notice <= TERMINATE_NOTICE_MAX:
+        raise Refused(
+            f"scope {scope.id} has a terminate notice of {scope.terminate_notice}: "
+            "give 5 to 15 minutes"
+        )
+    if scope.spot:
+        raise Refused(
+            f"scope {scope.id} is spot: Azure gives no terminate notice there; leave one out"
+        )
+
+
+def spread(
+    machines: Iterable[Machine], settled: Iterable[MachineName], count: int
+) -> tuple[Machine, ...]:
     """Assign update domains evenly to the machines that have none yet, in roster order.
 
     In a new scope that is round robin. Machines already settled stay where they are, so that
@@ -112,14 +151,11 @@ def spread(machines: Iterable[Machine], settled: Iterable[MachineName], count: i
     """
     fixed = set(settled)
     machines = tuple(machines)
-    population = [0] * count
-    for machine in machines:
-        if machine.name in fixed:
-            population[machine.update_domain] += 1
+    population = Counter(m.update_domain for m in machines if m.name in fixed)
     assigned: list[Machine] = []
     for machine in machines:
         if machine.name not in fixed:
-            emptiest = population.index(min(population))
+            emptiest = min(range(count), key=lambda domain: population[domain])
             population[emptiest] += 1
             machine = replace(machine, update_domain=emptiest)  # noqa: PLW2901 - a new value
         assigned.append(machine)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from forewarn.core import events, ledgers
+from forewarn.core import events, ledgers, periods
 from forewarn.core.events import (
     Approval,
     Audience,
@@ -20,7 +20,7 @@ from forewarn.core.events import (
     Outcome,
     Result,
 )
-from forewarn.core.journal import SERVICE, Actor, What
+from forewarn.core.journal import SERVICE, Actor, Role, What
 from forewarn.core.ledgers import Decision, Ledger
 from forewarn.core.names import EventId, MachineName
 from forewarn.core.periods import Periods
@@ -58,7 +58,9 @@ def hold(ledger: Ledger, event: Event, now: datetime, rules: Periods) -> str:
         if shared:
             return f"{other.type.value} {other.id} is started on {shared[0]}"
         if _other_domain(event, other):
-            return f"{other.type.value} {other.id} is started in update domain {other.update_domain}"
+            return (
+                f"{other.type.value} {other.id} is started in update domain {other.update_domain}"
+            )
     rested = rested_at(ledger, event, rules)
     if rested is not None and now < rested:
         return f"the scope recovers from maintenance of another update domain until {rested:%FT%TZ}"
@@ -109,16 +111,18 @@ def _why_started(event: Event) -> str:
 def approve(ledger: Ledger, ids: tuple[str, ...], actor: Actor, now: datetime) -> Decision:
     """Approve events on behalf of all their machines: all of these ids, or none.
 
-    Repeated, late and needless approvals are accepted and change nothing. An operation that
-    guests are not told of is unknown to them.
+    Repeated and late approvals are accepted and change nothing. An operation that guests are not
+    told of is unknown to them.
 
-    Raises: UnknownEvent.
+    Raises: UnknownEvent, Refused.
     """
     decision = Decision(ledger)
     for event_id in ids:
         event = decision.ledger.event(event_id)
         if event.audience is Audience.OPERATORS:
-            raise UnknownEvent(event_id)
+            if actor.role is Role.GUEST:
+                raise UnknownEvent(event_id)
+            raise Refused(f"event {event.id} is unannounced: it waits for nobody's approval")
         approval = Approval(actor.name, actor.role.value, actor.address, now)
         approved = events.approve(event, approval)
         if approved is not event:
@@ -134,7 +138,7 @@ def cancel(ledger: Ledger, event_id: str, actor: Actor, now: datetime, why: str 
     return ledgers.note(ledger, What.CANCELED, actor, now, canceled, why)
 
 
-def postpone(  # noqa: PLR0913 - the whole context of one decision
+def postpone(
     ledger: Ledger, event_id: str, to: datetime, actor: Actor, now: datetime, rules: Periods
 ) -> Decision:
     """Move an event's NotBefore later, within limits. Raises: UnknownEvent, Refused."""
@@ -147,6 +151,9 @@ def postpone(  # noqa: PLR0913 - the whole context of one decision
         raise Refused(f"event {event.id} was approved by {event.approval.by}: it will start soon")
     if event.status is not EventStatus.SCHEDULED:
         raise IllegalTransition(event.id, event.status.value, "postpone")
+    to = periods.whole_second(to)
+    if to <= now:
+        raise Refused(f"{to:%FT%TZ} has passed: give a time to come")
     if to <= event.not_before:
         raise Refused(
             f"event {event.id} is due at {event.not_before:%FT%TZ} already: an event can only be "
@@ -186,9 +193,7 @@ def time_out(ledger: Ledger, event_id: EventId, machine: MachineName, now: datet
     event = ledger.event(event_id)
     outcome = Outcome(machine, Result.TIMED_OUT, now)
     text = f"{machine}: not over in time; see to it, then `forewarn resolve {event.id}`"
-    return ledgers.note(
-        ledger, What.TIMED_OUT, SERVICE, now, events.conclude(event, outcome), text
-    )
+    return ledgers.note(ledger, What.TIMED_OUT, SERVICE, now, events.conclude(event, outcome), text)
 
 
 def resolve(ledger: Ledger, event_id: str, result: Result, actor: Actor, now: datetime) -> Decision:
@@ -224,7 +229,9 @@ def leave_scheduled(ledger: Ledger, machine: MachineName, now: datetime) -> Deci
         rest = tuple(name for name in event.machines if name != machine)
         if rest:
             narrowed = replace(event, machines=rest)
-            step = ledgers.note(decision.ledger, What.NARROWED, SERVICE, now, narrowed, f"{machine} is gone")
+            step = ledgers.note(
+                decision.ledger, What.NARROWED, SERVICE, now, narrowed, f"{machine} is gone"
+            )
         else:
             step = cancel(decision.ledger, event.id, SERVICE, now, f"{machine} is gone")
         decision = ledgers.then(decision, step)

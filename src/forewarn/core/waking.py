@@ -52,8 +52,9 @@ def overdue(ledger: Ledger, now: datetime, rules: Periods) -> tuple[tuple[Event,
     """The orders that take too long and of which no alarm was raised yet."""
     late: list[tuple[Event, MachineName]] = []
     for event in ledger.events:
-        if event.status is not EventStatus.STARTED or event.started_at is None:
+        if event.status is not EventStatus.STARTED:
             continue
+        assert event.started_at is not None, "a started event knows since when"
         alarmed = {o.machine for o in event.outcomes if o.result is Result.TIMED_OUT}
         if now >= event.started_at + rules.limit(event):
             late.extend((event, m) for m in event.unfinished if m not in alarmed)

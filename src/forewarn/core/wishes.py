@@ -18,9 +18,7 @@ from forewarn.errors import Refused, Unknown
 
 
 class IfNotTold(Enum):
-    """What to do where the machines would not be told: the scope is not enabled, or
-    terminate notification is off.
-    """
+    """What to do where guests would not be told: not enabled, or no terminate notification."""
 
     REFUSE = "refuse"
     RUN_UNANNOUNCED = "run unannounced"
@@ -69,6 +67,8 @@ def description(wish: Wish) -> str:
 
 def targets(scope: Scope, wish: Wish) -> tuple[Machine, ...]:
     """The machines wished for, each once, in roster order. Raises: Unknown, Refused."""
+    if not wish.machines:
+        raise Refused("no VM is named: name at least one")
     wanted = {name.lower() for name in wish.machines}
     known = {machine.name.lower() for machine in scope.machines}
     missing = [name for name in wish.machines if name.lower() not in known]

@@ -51,7 +51,7 @@ class Turn:
 class Conductor:
     """Tends each scope when its time has come."""
 
-    def __init__(  # noqa: PLR0913 - everything it conducts
+    def __init__(
         self,
         clock: Clock,
         books: Books,

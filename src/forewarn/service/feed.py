@@ -7,7 +7,8 @@ from datetime import timedelta
 
 from forewarn.core.ledgers import Ledger
 from forewarn.errors import Pruned
-from forewarn.ports.store import Store
+from forewarn.ports.store import Store, Touch
+from forewarn.service.board import Board
 from forewarn.service.books import Books
 from forewarn.wire import records
 
@@ -15,9 +16,10 @@ from forewarn.wire import records
 class Feed:
     """Follows a store's changes from the moment at which all its ledgers were read."""
 
-    def __init__(self, store: Store, books: Books) -> None:
+    def __init__(self, store: Store, books: Books, board: Board) -> None:
         self._store = store
         self._books = books
+        self._board = board
         self._cursor = store.head()
 
     def read_all(self, reader: Callable[[Ledger], None]) -> int:
@@ -39,13 +41,16 @@ class Feed:
             changes = self._store.changes(self._cursor, limit, wait)
         except Pruned:
             return self.read_all(self._books.told)
-        keys = {
-            touch.key
-            for change in changes
-            for touch in change.touched
-            if touch.key.startswith(records.LEDGER_PREFIX)
-        }
-        self._books.refresh(sorted(keys))
+        touched = {touch.key: touch for change in changes for touch in change.touched}
+        self._books.refresh([key for key, touch in touched.items() if self._is_news(touch)])
         if changes:
             self._cursor = changes[-1].cursor
         return len(changes)
+
+    def _is_news(self, touch: Touch) -> bool:
+        """Whether a ledger was committed that is not on the board yet."""
+        scope = records.scope_of(touch.key)
+        if scope is None:
+            return False
+        posting = self._board.posting(scope)
+        return posting is None or posting.revision < touch.version

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from forewarn import __version__
-from forewarn.errors import OutcomeUnknown, Refused, Unavailable
+from forewarn.errors import InUse, OutcomeUnknown, Refused, Unavailable
 from forewarn.stores.sqlite_schema import APPLICATION_ID
 
 Connection = sqlite3.Connection
@@ -36,31 +36,37 @@ _TROUBLES: Final[Mapping[int, str]] = {
     " may write there",
     sqlite3.SQLITE_CORRUPT: "is damaged: move it away and restore a backup",
     sqlite3.SQLITE_FULL: "has no room left: free some space on its disk",
-    sqlite3.SQLITE_IOERR: "could not be read or written: see the kernel's log for disk errors",
+    sqlite3.SQLITE_IOERR: "could not be read or written: see that this user may write it, and the"
+    " kernel's log for disk errors",
     sqlite3.SQLITE_NOLFS: "is too large for its file system: move it to another disk",
     sqlite3.SQLITE_NOTADB: "is not a database: move it away, or restore a backup",
     sqlite3.SQLITE_PERM: "may not be written: give this user the file and its directory",
     sqlite3.SQLITE_READONLY: "is read-only: let this user write the file and its directory",
 }
 # Met while opening, these do not pass by themselves: there is no use in trying again.
-_FINAL_AT_OPENING: Final = frozenset(
-    {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-)
+_FINAL_AT_OPENING: Final[Mapping[int, type[Refused]]] = {
+    sqlite3.SQLITE_BUSY: InUse,
+    sqlite3.SQLITE_CORRUPT: Refused,
+    sqlite3.SQLITE_NOTADB: Refused,
+}
+_NONE_FINAL: Final[Mapping[int, type[Refused]]] = {}
 # After these the last frame of the transaction was certainly not written. After any other, such
 # as a failed sync, a crash might still bring the transaction back.
 _CERTAINLY_UNDONE: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_FULL})
 
 
 @contextmanager
-def translated(path: Path, final: frozenset[int] = frozenset()) -> Iterator[None]:
-    """The one door: troubles of SQLite and of the disk leave as ours, `final` ones as Refused."""
+def translated(
+    path: Path, final: Mapping[int, type[Refused]] = _NONE_FINAL
+) -> Iterator[None]:
+    """The one door: troubles of SQLite and of the disk leave as ours, `final` ones as refusals."""
     try:
         yield
     except sqlite3.Error as error:
         code = _primary_code(error)
         if code not in _TROUBLES:
             raise
-        family = Refused if code in final else Unavailable
+        family = final.get(code, Unavailable)
         raise family(f"the database {path} {_TROUBLES[code]} (SQLite: {error})") from error
     except OSError as error:
         raise Unavailable(f"the database {path} cannot be written: {error}") from error

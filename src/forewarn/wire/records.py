@@ -39,6 +39,13 @@ def key(scope: ScopeId) -> str:
     return LEDGER_PREFIX + scope
 
 
+def scope_of(key: str) -> ScopeId | None:
+    """The scope whose ledger is kept under a key; None for any other record."""
+    if not key.startswith(LEDGER_PREFIX):
+        return None
+    return ScopeId(key.removeprefix(LEDGER_PREFIX))
+
+
 def dump_ledger(ledger: Ledger) -> bytes:
     """A ledger's bytes. Its revision is the store's to know."""
     return _encoder.encode(_Page(FORMAT, replace(ledger, revision=Revision(0))))

@@ -1,0 +1,279 @@
+"""`forewarn serve`, `demo`, `check-config` and `restore`: what runs on the service's own machine."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import timedelta
+from importlib.resources import files
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+from cyclopts import Parameter
+
+from forewarn.clocks import SystemClock
+from forewarn.config import Surroundings, load_fleet
+from forewarn.core.events import Event, EventType
+from forewarn.core.journal import Actor, Role
+from forewarn.core.periods import Periods
+from forewarn.core.restoring import Overdue
+from forewarn.core.wishes import Wish
+from forewarn.errors import Malformed, Refused
+from forewarn.ids import RandomIds
+from forewarn.web.limits import Limits
+from forewarn.web.server import Listener
+from forewarn.wiring.directories import DataDirectory
+from forewarn.wiring.logs import start_logging
+from forewarn.wiring.restore import RestoreSettings
+from forewarn.wiring.restore import restore as restore_backup
+from forewarn.wiring.serving import ServeSettings, Serving
+from forewarn.wiring.serving import serve as serve_forever
+from forewarn.wiring.systemd import Systemd
+
+METADATA_DEFAULT: Final = "169.254.169.254:80"
+DATA_DEFAULT: Final = Path(".forewarn")
+OPERATOR: Final = Actor(Role.OPERATOR, "operator", "local")
+
+# The demo's listeners: the first knows VMs by source address, the others each play one VM.
+DEMO_PORT: Final = 8169
+DEMO_MACHINES: Final = ("web-0", "web-1", "web-2", "batch_0", "batch_1", "db", "spot")
+
+
+def serve(
+    *,
+    fleet: Path | None = None,
+    data: Path | None = None,
+    metadata: list[str] | None = None,
+    control: str = "127.0.0.1:0",
+    log_format: Literal["text", "json"] = "text",
+    lenient_post: Annotated[bool, Parameter(negative=())] = False,
+    json_: Annotated[bool, Parameter(name="--json", negative=())] = False,
+) -> None:
+    """Serve scheduled events to a fleet, until stopped by SIGTERM or Ctrl-C.
+
+    SIGHUP reads the fleet file again; a file with errors changes nothing.
+
+    Examples
+    --------
+    The real address, on a host whose guests reach it:
+        forewarn serve --fleet /etc/forewarn/fleet.toml --data /var/lib/forewarn
+
+    A try on loopback, where port 8170 plays the VM web-0:
+        forewarn serve --fleet fleet.toml --metadata 127.0.0.1:8169 --metadata 127.0.0.1:8170=web-0
+
+    Parameters
+    ----------
+    fleet
+        The fleet file: scopes, VMs, their addresses. Without one, the fleet of the last start.
+    data
+        The data directory: database, token, addresses. Default: FOREWARN_DATA, else .forewarn.
+    metadata
+        ADDR:PORT where guests ask; may be repeated; port 0 chooses and prints. On loopback,
+        ADDR:PORT=VM plays that VM whoever asks. Default: 169.254.169.254:80.
+    control
+        ADDR:PORT of the operators' API, on loopback; port 0 chooses.
+    log_format
+        How the log on standard error looks.
+    lenient_post
+        Accept approvals without the header "Metadata: true", as some old clients send them.
+    json_
+        Print the addresses as one line of JSON.
+    """
+    surroundings = Surroundings.of_this_process()
+    settings = ServeSettings(
+        data=DataDirectory(data or surroundings.data_directory or DATA_DEFAULT),
+        fleet=fleet,
+        metadata=tuple(map(_listener, metadata or [METADATA_DEFAULT])),
+        control=_control(control),
+        limits=Limits(lenient_post=lenient_post),
+        systemd=Systemd(surroundings.notify_socket),
+    )
+    say = _say_json if json_ else _say
+    serve_forever(settings, start_logging(log_format), say)
+
+
+def demo(*, data: Path = DATA_DEFAULT) -> None:
+    """Serve a sample fleet on loopback, with an event already there, and say what to try.
+
+    Examples
+    --------
+    forewarn demo
+
+    Parameters
+    ----------
+    data
+        Where the demo keeps its database; it goes on where it was left.
+    """
+    directory = DataDirectory(data)
+    directory.prepare()
+    fleet = directory.path / "fleet.toml"
+    if not fleet.exists():
+        fleet.write_text(files("forewarn.cli").joinpath("sample.toml").read_text(), encoding="utf-8")
+    listeners = [Listener("127.0.0.1", DEMO_PORT, None)]
+    listeners += [
+        Listener("127.0.0.1", DEMO_PORT + number, machine)
+        for number, machine in enumerate(DEMO_MACHINES, start=1)
+    ]
+    settings = ServeSettings(
+        data=directory, fleet=fleet, metadata=tuple(listeners), control=("127.0.0.1", 0)
+    )
+    serve_forever(settings, start_logging("text"), _show_demo)
+
+
+def check_config(fleet: Path) -> None:
+    """Read a fleet file and say all that is wrong with it; nothing is changed.
+
+    Examples
+    --------
+    forewarn check-config fleet.toml
+
+    Parameters
+    ----------
+    fleet
+        The fleet file.
+    """
+    found = load_fleet(fleet)
+    machines = sum(len(declared.scope.machines) for declared in found.declarations)
+    print(f"{fleet}: {len(found.declarations)} scopes, {machines} VMs, no errors")  # noqa: T201
+
+
+def restore(
+    backup: Path,
+    *,
+    data: Path | None = None,
+    overdue: Literal["cancel", "reannounce"] = "reannounce",
+    replace: Annotated[bool, Parameter(negative=())] = False,
+) -> None:
+    """Put a backup in the place of the service's database; the service must not be running.
+
+    Incarnations leap ahead of all that guests can have seen since the backup. Events that would
+    have started meanwhile are canceled, and announced again with full notice if wanted.
+
+    Examples
+    --------
+    forewarn restore /var/backups/forewarn.db --data /var/lib/forewarn --replace
+
+    Parameters
+    ----------
+    backup
+        A file made by `forewarn backup`.
+    data
+        The data directory. Default: FOREWARN_DATA, else .forewarn.
+    overdue
+        What becomes of events that would have started since the backup.
+    replace
+        Set a database that is there already aside, under another name.
+    """
+    directory = DataDirectory(data or Surroundings.of_this_process().data_directory or DATA_DEFAULT)
+    settings = RestoreSettings(
+        backup=backup, data=directory, overdue=Overdue(overdue), replace=replace, rules=Periods()
+    )
+    restored = restore_backup(settings, SystemClock(), RandomIds(), OPERATOR)
+    print(  # noqa: T201
+        f"restored the backup of {restored.taken_at:%Y-%m-%d %H:%M:%S} UTC into {directory.path}: "
+        f"{restored.scopes} scopes, every incarnation raised by {restored.leap}"
+    )
+
+
+def _listener(text: str) -> Listener:
+    """`ADDR:PORT` or, on loopback, `ADDR:PORT=VM`. Raises: Malformed, Refused."""
+    place, _, machine = text.partition("=")
+    host, port = _host_and_port(place, "--metadata")
+    if machine and not ip_address(host).is_loopback:
+        raise Refused(
+            f"--metadata {text}: only an address on loopback may play a VM, since anybody who "
+            "reaches it is taken for that VM"
+        )
+    return Listener(host, port, machine or None)
+
+
+def _control(text: str) -> tuple[str, int]:
+    host, port = _host_and_port(text, "--control")
+    if not ip_address(host).is_loopback:
+        raise Refused(
+            f"--control {text}: the operators' API is plain HTTP, so it listens on loopback only; "
+            "reach it from elsewhere through an SSH tunnel"
+        )
+    return host, port
+
+
+def _host_and_port(text: str, option: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    try:
+        ip_address(host)
+    except ValueError:
+        colon = ""
+    if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535:  # noqa: PLR2004
+        raise Malformed(
+            f"{option} {text}: say ADDR:PORT, such as 127.0.0.1:8169 or [::1]:8169; "
+            "port 0 chooses a free one"
+        )
+    return host, int(port)
+
+
+def _say(serving: Serving) -> None:
+    for place in serving.metadata:
+        print(f"metadata http://{place.name}")  # noqa: T201
+    print(f"control {serving.control} (token in {serving.data.path / 'token'})", flush=True)  # noqa: T201
+
+
+def _say_json(serving: Serving) -> None:
+    addresses = {
+        "metadata": [f"http://{place.name}" for place in serving.metadata],
+        "control": serving.control,
+        "data": str(serving.data.path.absolute()),
+    }
+    print(json.dumps(addresses), flush=True)  # noqa: T201
+
+
+def _show_demo(serving: Serving) -> None:
+    event = _demo_event(serving)
+    anybody, web_0 = (f"http://{place.name}" for place in serving.metadata[:2])
+    path = "/metadata/scheduledevents?api-version=2020-07-01"
+    approval = json.dumps({"StartRequests": [{"EventId": event.id}]}, separators=(",", ":"))
+    forewarn = Path(sys.argv[0])
+    print(  # noqa: T201
+        f"""
+forewarn is serving {serving.data.path / "fleet.toml"}: an availability set (web-0, web-1, web-2), a scale
+set (batch_0, batch_1), a VM on its own (db) and a spot VM (spot). A {event.type.value} of
+{", ".join(event.machines)} is scheduled for {event.not_before:%H:%M:%S} UTC, unless a VM approves it before.
+
+Paste these into another terminal:
+
+1. Read it, as web-0 does:
+   curl -s -H Metadata:true "{web_0}{path}"
+
+2. Approve it:
+   curl -s -H Metadata:true -d '{approval}' "{web_0}{path}"
+
+3. See it go: Started for some seconds, then gone. Ask again:
+   curl -s -H Metadata:true "{web_0}{path}"
+
+4. See its record, then announce another:
+   {forewarn} show {event.id} --data {serving.data.path}
+   {forewarn} announce Reboot web-1 --data {serving.data.path}
+
+A VM is known by the address it calls from, or on loopback by the port it calls:
+   curl -s -H Metadata:true --interface 127.0.1.20 "{anybody}{path}"    # is batch_0
+""".rstrip()
+        + "\n"
+        + "\n".join(
+            f"   http://{place.name} is {machine}"
+            for place, machine in zip(serving.metadata[1:], DEMO_MACHINES, strict=True)
+        )
+        + "\n\nCtrl-C stops it.\n",
+        flush=True,
+    )
+
+
+def _demo_event(serving: Serving) -> Event:
+    """The event to play with: one that is there already, or a new one."""
+    desk = serving.assembly.desk
+    for placed in desk.events():
+        if placed.event.is_open and "web-0" in placed.event.machines:
+            return placed.event
+    wish = Wish(type=EventType.FREEZE, machines=("rg1/web/web-0",), duration=timedelta(seconds=9))
+    (placed,) = desk.announce(wish, (), OPERATOR)
+    return placed.event

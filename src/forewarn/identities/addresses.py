@@ -1,0 +1,105 @@
+"""AddressBook: machines known by the address they speak from.
+
+Theory: every connection is looked up here, so a lookup is one reading of one dict whose values
+were made when the roster was enrolled. Readers take no lock: reading, setting and deleting one
+key of a dict are each atomic. A writer sets what is new before it deletes what is gone, so
+that a machine which keeps its address is never a stranger in between.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from ipaddress import IPv6Address, ip_address
+
+from forewarn.core.names import ScopeId
+from forewarn.core.scopes import Machine, Presence, Scope
+from forewarn.ports.identities import Caller
+
+
+def canonical(address: str) -> str | None:
+    """The one spelling of an address; None if it is none.
+
+    An IPv4 address that was mapped into IPv6, as sockets for both see it, is an IPv4 address; the
+    zone of an IPv6 address names an interface of this host and says nothing about the machine.
+    """
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return None
+    if isinstance(parsed, IPv6Address):
+        return str(parsed.ipv4_mapped or IPv6Address(int(parsed)))
+    return str(parsed)
+
+
+class AddressBook:
+    """Knows every machine by its addresses, and whoever comes to a pinned listener by that.
+
+    `pinned` maps the name of a listener to a machine: "web-0", "rg1/web-0" or "rg1/web/web-0". It
+    is meant for listeners on loopback, where any process of this host may play that machine.
+    """
+
+    def __init__(self, pinned: Mapping[str, str] = {}) -> None:
+        self._writing = threading.Lock()
+        self._callers: dict[str, Caller] = {}
+        # The keys of _callers, by the scope that brought them.
+        self._addresses: dict[ScopeId, tuple[str, ...]] = {}
+        self._targets = {name: tuple(text.lower().split("/")) for name, text in pinned.items()}
+        # By pinned listener: the machines that its target may mean, and the one that it does mean.
+        self._candidates: dict[str, dict[ScopeId, Caller]] = {name: {} for name in pinned}
+        self._pinned: dict[str, Caller | None] = dict.fromkeys(pinned)
+
+    def identify(self, listener: str, address: str) -> Caller | None:
+        if listener in self._pinned:
+            return self._pinned[listener]
+        # Nearly every address arrives in its one spelling.
+        return self._callers.get(address) or self.owner(address)
+
+    def owner(self, address: str) -> Caller | None:
+        """The machine that has this address, whichever way it is spelled; None if nobody has."""
+        spelled = canonical(address)
+        return None if spelled is None else self._callers.get(spelled)
+
+    def enroll(self, scope: Scope) -> None:
+        scope_id = scope.id
+        callers = {caller.address: caller for caller in _callers(scope, scope_id)}
+        with self._writing:
+            self._callers.update(callers)
+            for address in self._addresses.pop(scope_id, ()):
+                caller = self._callers.get(address)
+                # An address may have moved to another scope, and that scope was enrolled first.
+                if address not in callers and caller is not None and caller.scope == scope_id:
+                    del self._callers[address]
+            if callers:
+                self._addresses[scope_id] = tuple(callers)
+            for listener, target in self._targets.items():
+                self._pin(listener, target, scope, scope_id)
+
+    def _pin(self, listener: str, target: tuple[str, ...], scope: Scope, scope_id: ScopeId) -> None:
+        candidates = self._candidates[listener]
+        candidates.pop(scope_id, None)
+        for machine in _present(scope):
+            if target in _spellings(scope, machine):
+                # The source address says nothing here; the listener is what tells the machine.
+                candidates[scope_id] = Caller(scope_id, machine.name, listener)
+        # Two machines of one name: nobody is known for certain.
+        certain = len(candidates) == 1
+        self._pinned[listener] = next(iter(candidates.values())) if certain else None
+
+
+def _present(scope: Scope) -> Iterator[Machine]:
+    return (machine for machine in scope.machines if machine.presence is not Presence.DELETED)
+
+
+def _callers(scope: Scope, scope_id: ScopeId) -> Iterator[Caller]:
+    for machine in _present(scope):
+        for address in machine.addresses:
+            spelled = canonical(address)
+            if spelled is not None:
+                yield Caller(scope_id, machine.name, spelled)
+
+
+def _spellings(scope: Scope, machine: Machine) -> tuple[tuple[str, ...], ...]:
+    """The ways to name a machine, in lower case, part by part."""
+    group, name, own = scope.resource_group.lower(), scope.name.lower(), machine.name.lower()
+    return (own,), (group, own), (group, name, own)

@@ -1,0 +1,198 @@
+"""What Prometheus is told: the only door to its library.
+
+A scrape copies numbers that are kept anyway: it reads no store, and its cost does not grow with
+the fleet.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.process_collector import ProcessCollector
+from prometheus_client.registry import Collector
+
+from forewarn import __version__
+from forewarn.core.events import EventStatus, EventType, Result
+from forewarn.core.ledgers import Ledger
+from forewarn.core.names import Revision, ScopeId
+
+CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
+
+
+class Served(Protocol):
+    """What the guests' endpoint counts. Read from another thread than the one that counts."""
+
+    @property
+    def answers(self) -> Mapping[tuple[str, int], int]:
+        """How many answers were given, by route and status."""
+        ...
+
+    @property
+    def strangers(self) -> int:
+        """How many requests came from addresses that belong to no machine."""
+        ...
+
+    @property
+    def waiting(self) -> int:
+        """How many long polls wait now."""
+        ...
+
+    @property
+    def connections(self) -> int:
+        """How many connections are open now."""
+        ...
+
+    @property
+    def approvals(self) -> int:
+        """How many events were approved by guests."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """What one ledger adds to the totals."""
+
+    revision: Revision
+    scopes: int = 0
+    enabled: int = 0
+    machines: int = 0
+    held: int = 0
+    timed_out: int = 0
+    failed: int = 0
+    events: Mapping[tuple[EventType, EventStatus], int] = field(default_factory=dict)
+
+
+_NOTHING: Final = _Share(Revision(-1))
+_PLAIN: Final = ("scopes", "enabled", "machines", "held", "timed_out", "failed")
+
+
+class Tally:
+    """Sums over all ledgers, kept up to date by being told of every committed one."""
+
+    def __init__(self) -> None:
+        # Guards all that follows.
+        self._lock = threading.Lock()
+        self._shares: dict[ScopeId, _Share] = {}
+        self._totals: Counter[str] = Counter()
+        self._events: Counter[tuple[EventType, EventStatus]] = Counter()
+
+    def note(self, ledger: Ledger) -> None:
+        """Take note of a committed ledger, unless a newer one was noted already."""
+        scope = ledger.scope.id
+        with self._lock:
+            before = self._shares.get(scope, _NOTHING)
+            if before.revision >= ledger.revision:
+                return
+            after = self._shares[scope] = _share(ledger)
+            for name in _PLAIN:
+                self._totals[name] += getattr(after, name) - getattr(before, name)
+            self._events.subtract(before.events)
+            self._events.update(after.events)
+
+    def totals(self) -> Mapping[str, int]:
+        """The sums by name."""
+        with self._lock:
+            return {name: self._totals[name] for name in _PLAIN}
+
+    def events(self) -> Mapping[tuple[EventType, EventStatus], int]:
+        """How many events there are of each type in each status."""
+        with self._lock:
+            return {(t, s): self._events[t, s] for t in EventType for s in EventStatus}
+
+
+def _share(ledger: Ledger) -> _Share:
+    machines = len(ledger.scope.machines)
+    outcomes = Counter(o.result for event in ledger.events for o in event.outcomes)
+    return _Share(
+        revision=ledger.revision,
+        # A scope without machines is kept for its incarnation only.
+        scopes=int(machines > 0),
+        enabled=int(machines > 0 and ledger.is_enabled),
+        machines=machines,
+        held=sum(event.is_open and event.hold != "" for event in ledger.events),
+        timed_out=outcomes[Result.TIMED_OUT],
+        failed=outcomes[Result.FAILED],
+        events=Counter((event.type, event.status) for event in ledger.events),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Readings(Collector):
+    """Everything of our own, read at the moment of the scrape."""
+
+    served: Served
+    tally: Tally
+    setbacks: Callable[[], int]
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._of_guests()
+        yield from self._of_the_fleet()
+        yield _count("conductor_setbacks", "Scopes that could not be tended.", self.setbacks())
+        build = GaugeMetricFamily("forewarn_build", "Which forewarn this is.", labels=["version"])
+        build.add_metric([__version__], 1)
+        yield build
+
+    def _of_guests(self) -> Iterator[Metric]:
+        answers = CounterMetricFamily(
+            "forewarn_guest_answers", "Answers to guests.", labels=["route", "status"]
+        )
+        # A copy in one go: the endpoint goes on counting meanwhile.
+        for (route, status), count in dict(self.served.answers).items():
+            answers.add_metric([route, str(status)], count)
+        yield answers
+        yield _count(
+            "guest_strangers",
+            "Requests from addresses that belong to no VM.",
+            self.served.strangers,
+        )
+        yield _count("guest_approvals", "Events approved by guests.", self.served.approvals)
+        yield _gauge("guest_polls_waiting", "Long polls that wait now.", self.served.waiting)
+        yield _gauge("guest_connections", "Connections open now.", self.served.connections)
+
+    def _of_the_fleet(self) -> Iterator[Metric]:
+        events = GaugeMetricFamily(
+            "forewarn_events", "Events, open or lately ended.", labels=["type", "status"]
+        )
+        for (event_type, status), count in self.tally.events().items():
+            events.add_metric([event_type.value, status.value], count)
+        yield events
+        totals = self.tally.totals()
+        yield _gauge("events_held", "Due events that something holds.", totals["held"])
+        yield _gauge(
+            "orders_timed_out",
+            "Orders that are not over in time: see to them, then `forewarn resolve`.",
+            totals["timed_out"],
+        )
+        yield _gauge("orders_failed", "Failed orders of open or lately ended events.", totals["failed"])
+        yield _gauge("scopes", "Scopes that have VMs.", totals["scopes"])
+        yield _gauge("scopes_enabled", "Scopes whose VMs are told of events.", totals["enabled"])
+        yield _gauge("machines", "VMs in the fleet.", totals["machines"])
+
+
+def _gauge(name: str, text: str, value: int) -> Metric:
+    return GaugeMetricFamily(f"forewarn_{name}", text, value=value)
+
+
+def _count(name: str, text: str, value: int) -> Metric:
+    return CounterMetricFamily(f"forewarn_{name}", text, value=value)
+
+
+def build_registry(
+    served: Served, tally: Tally, setbacks: Callable[[], int]
+) -> CollectorRegistry:
+    """Everything that is told, from its sources. `setbacks` counts since the start."""
+    registry = CollectorRegistry()
+    registry.register(_Readings(served, tally, setbacks))
+    ProcessCollector(registry=registry)
+    return registry
+
+
+def exposition(registry: CollectorRegistry) -> bytes:
+    """One scrape, as CONTENT_TYPE."""
+    return generate_latest(registry)

@@ -1,0 +1,178 @@
+"""The operators' JSON, as it is asked: the bodies of requests, read strictly, and the codec.
+
+A member that nobody knows is refused, so that a misspelled one is not silently without effect.
+What is shown in return is in `control_forms`.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+from pathlib import PurePosixPath
+from typing import Annotated, Final, Literal, TypeVar
+
+import msgspec
+
+from forewarn.core.events import Cause, EventSource, EventType, Result
+from forewarn.core.wishes import IfNotTold, Wish
+from forewarn.errors import Malformed
+from forewarn.wire.control_forms import Form
+
+NOTICE_SECONDS_MAX: Final = 90 * 24 * 3600
+DURATION_SECONDS_MAX: Final = 24 * 3600
+POSTPONED_SECONDS_MAX: Final = 366 * 24 * 3600
+DESCRIPTION_LENGTH_MAX: Final = 1000
+
+# Sums with such an instant stay within the calendar, whatever is added.
+_YEARS: Final = range(1970, 9000)
+
+_Name = Annotated[str, msgspec.Meta(min_length=1, max_length=300)]
+_Instant = Annotated[datetime, msgspec.Meta(tz=True)]
+
+_EnumT = TypeVar("_EnumT", bound=Enum)
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of a request."""
+
+
+_AskedT = TypeVar("_AskedT", bound=Asked)
+
+
+class Nothing(Asked, frozen=True):
+    """The path says it all."""
+
+
+class FleetFile(Asked, frozen=True, kw_only=True):
+    """The text of a fleet file, and what to call the file in messages."""
+
+    toml: str
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=4096)] = "fleet.toml"
+
+
+class Announcement(Asked, frozen=True, kw_only=True):
+    """An impact on some machines, and on all machines of some hosts."""
+
+    type: str
+    machines: tuple[_Name, ...] = ()
+    hosts: tuple[_Name, ...] = ()
+    source: str = "platform"
+    cause: str = "maintenance"
+    notice_seconds: Annotated[float, msgspec.Meta(ge=0, le=NOTICE_SECONDS_MAX)] | None = None
+    duration_seconds: Annotated[float, msgspec.Meta(ge=0, le=DURATION_SECONDS_MAX)] | None = None
+    description: Annotated[str, msgspec.Meta(max_length=DESCRIPTION_LENGTH_MAX)] | None = None
+    unannounced: bool = False
+
+    @property
+    def wish(self) -> Wish:
+        """What is wished for. Raises: Malformed."""
+        return Wish(
+            type=_named(EventType, "type", self.type),
+            source=_named(EventSource, "source", self.source),
+            cause=_named(Cause, "cause", self.cause),
+            machines=self.machines,
+            description=_printable(self.description),
+            duration=_span(self.duration_seconds),
+            notice=_span(self.notice_seconds),
+            if_not_told=IfNotTold.RUN_UNANNOUNCED if self.unannounced else IfNotTold.REFUSE,
+        )
+
+
+class Postponement(Asked, frozen=True, kw_only=True):
+    """A later instant, or a while: one of the two."""
+
+    to: _Instant | None = None
+    by_seconds: Annotated[float, msgspec.Meta(gt=0, le=POSTPONED_SECONDS_MAX)] | None = None
+
+    @property
+    def later(self) -> datetime | timedelta:
+        """Until when, or by how much. Raises: Malformed."""
+        if self.to is not None and self.by_seconds is None:
+            return _utc(self.to)
+        if self.by_seconds is not None and self.to is None:
+            return timedelta(seconds=self.by_seconds)
+        raise Malformed("give either `to`, an instant, or `by_seconds`, a number")
+
+
+class Resolution(Asked, frozen=True, kw_only=True):
+    """How an event ended, by an operator's word."""
+
+    result: Literal["completed", "failed"]
+
+    @property
+    def word(self) -> Result:
+        return Result.DONE if self.result == "completed" else Result.FAILED
+
+
+class Pruning(Asked, frozen=True, kw_only=True):
+    """Since when the journal is to be kept."""
+
+    before: _Instant
+
+    @property
+    def instant(self) -> datetime:
+        """Since when. Raises: Malformed."""
+        return _utc(self.before)
+
+
+class Backup(Asked, frozen=True, kw_only=True):
+    """Where to put a backup, on the service's machine."""
+
+    path: Annotated[str, msgspec.Meta(max_length=4096)]
+
+    @property
+    def file(self) -> PurePosixPath:
+        """The backup's file. Raises: Malformed."""
+        file = PurePosixPath(self.path)
+        if not file.is_absolute() or "\0" in self.path:
+            raise Malformed(
+                f"{self.path!r} is not an absolute path: the service has a working directory of "
+                "its own; begin with /"
+            )
+        return file
+
+
+class Behavior(Asked, frozen=True, kw_only=True):
+    """What a machine of the simulated fabric does with its orders from now on."""
+
+    machine: _Name
+    behavior: Literal["obeys", "fails", "hangs", "refuses", "forgets", "unreachable"]
+
+
+def load(kind: type[_AskedT], body: bytes) -> _AskedT:
+    """A request's body; an empty one counts as `{}`. Raises: Malformed."""
+    try:
+        return msgspec.json.decode(body or b"{}", type=kind)
+    # What is not JSON, what is not of this form, and bytes that are no text.
+    except ValueError as error:
+        raise Malformed(f"the body cannot be understood: {error}") from error
+
+
+def dump(form: Form) -> bytes:
+    """An answer's body."""
+    return msgspec.json.encode(form)
+
+
+def _named(kind: type[_EnumT], member: str, word: str) -> _EnumT:
+    """The value that a word stands for, however it is capitalized."""
+    for value in kind:
+        if value.value.lower() == word.lower():
+            return value
+    choices = ", ".join(str(value.value) for value in kind)
+    raise Malformed(f"no {member} is called {word[:50]!r}: give one of {choices}")
+
+
+def _printable(text: str | None) -> str | None:
+    if text is not None and not text.isprintable():
+        raise Malformed("a description is one line of text: leave control characters out")
+    return text
+
+
+def _span(seconds: float | None) -> timedelta | None:
+    return None if seconds is None else timedelta(seconds=seconds)
+
+
+def _utc(instant: datetime) -> datetime:
+    if instant.year not in _YEARS:
+        raise Malformed(f"the year {instant.year} is out of reach: check the date")
+    return instant.astimezone(UTC)

@@ -1,0 +1,313 @@
+"""The operators' JSON, as it is shown: what an event, a scope and a journal entry look like.
+
+Instants are RFC 3339 in UTC, lengths of time are seconds. A member is always there; what does not
+apply is null. Statuses, types and sources are spelled as guests read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import msgspec
+
+from forewarn.core.events import Approval, Audience, Event, Outcome
+from forewarn.core.journal import Actor, Entry
+from forewarn.core.ledgers import Ledger
+from forewarn.core.names import ScopeId
+from forewarn.core.scopes import Machine
+
+
+class Form(msgspec.Struct, frozen=True, kw_only=True):
+    """Whatever is answered to an operator."""
+
+
+class ScopeNames(msgspec.Struct, frozen=True):
+    """What a scope and its resource group are called; both are "" where no scope is meant."""
+
+    resource_group: str
+    name: str
+
+
+class ApprovalForm(Form, frozen=True, kw_only=True):
+    """Who let an event start early, and from where."""
+
+    by: str
+    role: str
+    address: str
+    at: datetime
+
+
+class OutcomeForm(Form, frozen=True, kw_only=True):
+    """What became of an event on one machine."""
+
+    resource: str
+    result: str
+    at: datetime
+    detail: str
+
+
+class EventForm(Form, frozen=True, kw_only=True):
+    """An event and its whole record."""
+
+    event_id: str
+    type: str
+    status: str
+    resources: tuple[str, ...]
+    not_before: datetime
+    scope: str
+    resource_group: str
+    source: str
+    cause: str
+    description: str
+    duration_seconds: float | None
+    update_domain: int
+    # Whether guests are told.
+    announced: bool
+    announced_at: datetime
+    announced_by: str
+    readable_at: datetime | None
+    approved: ApprovalForm | None
+    hold: str | None
+    started_at: datetime | None
+    ended_at: datetime | None
+    notice_promised_seconds: float
+    notice_given_seconds: float | None
+    not_before_earlier: tuple[datetime, ...]
+    outcomes: tuple[OutcomeForm, ...]
+
+
+class MachineForm(Form, frozen=True, kw_only=True):
+    """A machine of a scope."""
+
+    name: str
+    addresses: tuple[str, ...]
+    host: str | None
+    update_domain: int
+    presence: str
+    origin: str
+    vm_id: str
+
+
+class ScopeForm(Form, frozen=True, kw_only=True):
+    """A scope, its policies and its machines."""
+
+    scope: str
+    resource_group: str
+    kind: str
+    enabled: bool
+    enabling: str
+    update_domains: int
+    terminate_notice_seconds: float | None
+    spot: bool
+    user_operations_max: int | None
+    auto_approve: tuple[str, ...]
+    incarnation: int
+    machines: tuple[MachineForm, ...]
+
+
+class ActorForm(Form, frozen=True, kw_only=True):
+    """Who did something, and from where."""
+
+    role: str
+    name: str
+    address: str
+
+
+class EntryForm(Form, frozen=True, kw_only=True):
+    """A line of the journal. Its event is shown as it was after the change."""
+
+    cursor: str
+    at: datetime
+    scope: str
+    resource_group: str
+    what: str
+    by: ActorForm
+    event: EventForm | None
+    note: str
+    incarnation: int
+
+
+class FleetForm(Form, frozen=True, kw_only=True):
+    """The whole fleet."""
+
+    scopes: Sequence[ScopeForm]
+
+
+class ChangesForm(Form, frozen=True, kw_only=True):
+    """What applying a fleet file changed, a line for each scope."""
+
+    changes: Sequence[str]
+
+
+class EventsForm(Form, frozen=True, kw_only=True):
+    """Some events."""
+
+    events: Sequence[EventForm]
+
+
+class AnnouncedForm(Form, frozen=True, kw_only=True):
+    """What came of a wish: events that guests are told of, and those they are not told of."""
+
+    events: Sequence[EventForm]
+    unannounced: Sequence[EventForm]
+
+
+class JournalForm(Form, frozen=True, kw_only=True):
+    """Some lines of the journal, and the cursor from which to read on."""
+
+    entries: Sequence[EntryForm]
+    cursor: str
+    is_last: bool
+
+
+class PrunedForm(Form, frozen=True, kw_only=True):
+    """How many commits the journal forgot."""
+
+    pruned: int
+
+
+class BackupForm(Form, frozen=True, kw_only=True):
+    """Where a backup was put, on the service's machine."""
+
+    path: str
+
+
+class NothingForm(Form, frozen=True, kw_only=True):
+    """It was done, and there is nothing to tell."""
+
+
+class StatusForm(Form, frozen=True, kw_only=True, omit_defaults=True):
+    """Whether the service is well; if not, why."""
+
+    status: str
+    reason: str = ""
+
+
+class Fault(Form, frozen=True, kw_only=True):
+    """The family tells a program what to do next, the message a person."""
+
+    family: str
+    message: str
+
+
+class ErrorForm(Form, frozen=True, kw_only=True):
+    """Why something was not done."""
+
+    error: Fault
+
+
+def names_of(scope: ScopeId) -> ScopeNames:
+    """The names in a scope's id, which is in lower case."""
+    group, _, name = scope.partition("/")
+    return ScopeNames(group, name)
+
+
+def names_in(ledger: Ledger) -> ScopeNames:
+    """The names of a ledger's scope, as they were declared."""
+    return ScopeNames(ledger.scope.resource_group, ledger.scope.name)
+
+
+def event_form(event: Event, scope: ScopeNames) -> EventForm:
+    """An event of a scope."""
+    return EventForm(
+        event_id=event.id,
+        type=event.type.value,
+        status=event.status.value,
+        resources=event.machines,
+        not_before=event.not_before,
+        scope=scope.name,
+        resource_group=scope.resource_group,
+        source=event.source.value,
+        cause=event.cause.value,
+        description=event.description,
+        duration_seconds=_seconds_or_none(event.duration),
+        update_domain=event.update_domain,
+        announced=event.audience is Audience.GUESTS,
+        announced_at=event.announced_at,
+        announced_by=event.announced_by,
+        readable_at=event.readable_at,
+        approved=None if event.approval is None else _approval_form(event.approval),
+        hold=event.hold or None,
+        started_at=event.started_at,
+        ended_at=event.ended_at,
+        notice_promised_seconds=_seconds(event.notice),
+        notice_given_seconds=_seconds_or_none(event.notice_given),
+        not_before_earlier=event.earlier,
+        outcomes=tuple(_outcome_form(outcome) for outcome in event.outcomes),
+    )
+
+
+def scope_form(ledger: Ledger) -> ScopeForm:
+    """A ledger's scope and roster."""
+    scope = ledger.scope
+    return ScopeForm(
+        scope=scope.name,
+        resource_group=scope.resource_group,
+        kind=scope.kind.value,
+        enabled=ledger.is_enabled,
+        enabling=scope.enabling.value,
+        update_domains=scope.update_domains,
+        terminate_notice_seconds=_seconds_or_none(scope.terminate_notice),
+        spot=scope.spot,
+        user_operations_max=scope.user_operations_max,
+        auto_approve=tuple(policy.value for policy in scope.auto_approve),
+        incarnation=ledger.incarnation,
+        machines=tuple(_machine_form(machine) for machine in scope.machines),
+    )
+
+
+def entry_form(entry: Entry, cursor: str, scope: ScopeNames) -> EntryForm:
+    """A journal entry, and the cursor of the commit that wrote it."""
+    return EntryForm(
+        cursor=cursor,
+        at=entry.at,
+        scope=scope.name,
+        resource_group=scope.resource_group,
+        what=entry.what.value,
+        by=_actor_form(entry.actor),
+        event=None if entry.event is None else event_form(entry.event, scope),
+        note=entry.note,
+        incarnation=entry.incarnation,
+    )
+
+
+def _approval_form(approval: Approval) -> ApprovalForm:
+    return ApprovalForm(
+        by=approval.by, role=approval.role, address=approval.address, at=approval.at
+    )
+
+
+def _outcome_form(outcome: Outcome) -> OutcomeForm:
+    return OutcomeForm(
+        resource=outcome.machine,
+        result=outcome.result.value,
+        at=outcome.at,
+        detail=outcome.detail,
+    )
+
+
+def _machine_form(machine: Machine) -> MachineForm:
+    return MachineForm(
+        name=machine.name,
+        addresses=machine.addresses,
+        host=machine.host,
+        update_domain=machine.update_domain,
+        presence=machine.presence.value,
+        origin=machine.origin.value,
+        vm_id=machine.vm_id,
+    )
+
+
+def _actor_form(actor: Actor) -> ActorForm:
+    return ActorForm(role=actor.role.value, name=actor.name, address=actor.address)
+
+
+def _seconds(span: timedelta) -> float:
+    """Seconds as a person would write them: 900, not 900.0."""
+    seconds = span.total_seconds()
+    return int(seconds) if seconds.is_integer() else seconds
+
+
+def _seconds_or_none(span: timedelta | None) -> float | None:
+    return None if span is None else _seconds(span)

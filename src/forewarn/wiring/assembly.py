@@ -1,0 +1,102 @@
+"""The service, put together: constructor calls, and who is told of what."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from forewarn.core.ledgers import Ledger
+from forewarn.core.periods import Periods
+from forewarn.ports.clock import Clock
+from forewarn.ports.fabric import Fabric
+from forewarn.ports.identities import Identities
+from forewarn.ports.ids import Ids
+from forewarn.ports.store import Store
+from forewarn.service.attendance import Attendance
+from forewarn.service.board import Board
+from forewarn.service.books import Books
+from forewarn.service.conductor import Conductor
+from forewarn.service.desk import Desk
+from forewarn.service.directory import Directory
+from forewarn.service.feed import Feed
+from forewarn.service.journals import Journals
+from forewarn.service.registrar import Registrar
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """All parts of a service, wired and not yet running."""
+
+    clock: Clock
+    ids: Ids
+    rules: Periods
+    store: Store
+    fabric: Fabric
+    identities: Identities
+    books: Books
+    board: Board
+    directory: Directory
+    desk: Desk
+    conductor: Conductor
+    registrar: Registrar
+    journals: Journals
+    feed: Feed
+
+    def load(self) -> int:
+        """Read every ledger from the store; returns how many. Raises: Unavailable."""
+
+        def take_in(ledger: Ledger) -> None:
+            self._post(ledger)
+            self.conductor.adopt(ledger)
+
+        return self.feed.read_all(take_in)
+
+    def told(self, ledger: Ledger) -> None:
+        """Pass a committed ledger on to everything that is built from ledgers."""
+        posting = self.board.posting(ledger.scope.id)
+        if posting is None or posting.revision < ledger.revision:
+            self._post(ledger)
+            self.conductor.note(ledger)
+
+    def _post(self, ledger: Ledger) -> None:
+        # Identities come last: whoever is known can be answered.
+        posting = self.board.posting(ledger.scope.id)
+        self.directory.note(ledger)
+        self.board.post(ledger)
+        if posting is None or posting.scope.machines != ledger.scope.machines:
+            self.identities.enroll(ledger.scope)
+
+
+def assemble(  # noqa: PLR0913 - every port, by name
+    *,
+    clock: Clock,
+    ids: Ids,
+    store: Store,
+    fabric: Fabric,
+    identities: Identities,
+    rules: Periods,
+    turn: AbstractContextManager[object] | None = None,
+) -> Assembly:
+    """Put a service together over these ports. `turn` is a lock where several threads commit."""
+    books = Books(store, ids, turn)
+    board = Board()
+    directory = Directory()
+    attendance = Attendance(clock)
+    assembly = Assembly(
+        clock=clock,
+        ids=ids,
+        rules=rules,
+        store=store,
+        fabric=fabric,
+        identities=identities,
+        books=books,
+        board=board,
+        directory=directory,
+        desk=Desk(clock, ids, books, board, directory, attendance, rules),
+        conductor=Conductor(clock, books, board, fabric, attendance, rules),
+        registrar=Registrar(clock, books),
+        journals=Journals(clock, store, books),
+        feed=Feed(store, books, board),
+    )
+    books.tell(assembly.told)
+    return assembly

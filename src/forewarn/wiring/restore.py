@@ -1,0 +1,98 @@
+"""Putting a backup in the place of a data directory's database."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from forewarn.core.journal import Actor
+from forewarn.core.periods import Periods
+from forewarn.core.restoring import Overdue
+from forewarn.errors import InUse, Refused, Unknown
+from forewarn.ports.clock import Clock
+from forewarn.ports.ids import Ids
+from forewarn.service.books import Books
+from forewarn.service.restorer import Restored, Restorer
+from forewarn.stores.sqlite import SqliteStore
+from forewarn.wiring.directories import OWNER_ONLY, DataDirectory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreSettings:
+    """What to restore, where to, and how."""
+
+    backup: Path
+    data: DataDirectory
+    overdue: Overdue
+    # Whether a database that is there already is set aside.
+    replace: bool
+    rules: Periods
+
+
+def restore(settings: RestoreSettings, clock: Clock, ids: Ids, actor: Actor) -> Restored:
+    """Make the data directory hold this backup, fit to be served. Nothing changes if it fails.
+
+    Raises: Unknown, Refused, Unavailable.
+    """
+    database = settings.data.database
+    _check(settings, clock)
+    settings.data.prepare()
+    draft = database.with_name(database.name + ".restoring")
+    for leftover in (draft, Path(f"{draft}-wal")):
+        leftover.unlink(missing_ok=True)
+    try:
+        shutil.copyfile(settings.backup, draft)
+        draft.chmod(OWNER_ONLY)
+        store = SqliteStore(draft, clock)
+        try:
+            restorer = Restorer(clock, ids, store, Books(store, ids), settings.rules)
+            restored = restorer.restore(settings.overdue, actor)
+        finally:
+            store.close()
+        if database.exists():
+            aside = database.with_name(f"{database.name}.before-restore-{clock.now():%Y%m%dT%H%M%SZ}")
+            database.rename(aside)
+        draft.rename(database)
+        _sync(settings.data.path)
+    finally:
+        draft.unlink(missing_ok=True)
+    return restored
+
+
+def _check(settings: RestoreSettings, clock: Clock) -> None:
+    backup, database = settings.backup, settings.data.database
+    if not backup.is_file():
+        raise Unknown(f"there is no file {backup}")
+    wal = Path(f"{backup}-wal")
+    if wal.exists() and wal.stat().st_size:
+        raise Refused(
+            f"{backup} is a database in use, not a backup: make one with `forewarn backup FILE`"
+        )
+    if not database.exists():
+        return
+    if settings.replace:
+        _refuse_in_use(database, clock)
+    else:
+        raise Refused(
+            f"{database} exists already: give --replace to set it aside and put the backup there"
+        )
+
+
+def _sync(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _refuse_in_use(database: Path, clock: Clock) -> None:
+    """Opening it tells whether a service is using it; a damaged one is what backups are for."""
+    try:
+        SqliteStore(database, clock).close()
+    except InUse:
+        raise
+    except Refused:
+        return

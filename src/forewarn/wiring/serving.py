@@ -1,0 +1,245 @@
+"""The serve loop: sockets, signals and threads around an assembled service."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+import uvloop
+
+from forewarn.clocks import SystemClock
+from forewarn.config import FleetFile, load_fleet, parse_fleet
+from forewarn.core.journal import SERVICE, Actor
+from forewarn.core.names import MachineName
+from forewarn.core.scopes import Enabling, Origin
+from forewarn.errors import ForewarnError, Refused
+from forewarn.fabrics.simulated import Behaviour, SimulatedFabric
+from forewarn.identities.addresses import AddressBook
+from forewarn.ids import RandomIds
+from forewarn.stores.sqlite import SqliteStore
+from forewarn.web.app import ControlServer, build_app
+from forewarn.web.control import ControlParts
+from forewarn.web.counters import Counters
+from forewarn.web.limits import Limits
+from forewarn.web.server import Bound, Listener, MetadataServer
+from forewarn.wiring.assembly import Assembly, assemble
+from forewarn.wiring.directories import DataDirectory
+from forewarn.wiring.systemd import Systemd
+from forewarn.wiring.working import Workers
+
+GRACE: Final = timedelta(seconds=10)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeSettings:
+    """What `forewarn serve` was told."""
+
+    data: DataDirectory
+    fleet: Path | None = None
+    metadata: tuple[Listener, ...]
+    control: tuple[str, int]
+    default_enabling: Enabling = Enabling.ON_REQUEST
+    limits: Limits = field(default_factory=Limits)
+    systemd: Systemd = field(default_factory=lambda: Systemd(None))
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """A service that is being served, for whoever started it."""
+
+    assembly: Assembly
+    metadata: tuple[Bound, ...]
+    control: str
+    data: DataDirectory
+
+
+def serve(
+    settings: ServeSettings,
+    log: logging.Logger,
+    on_ready: Callable[[Serving], None] = lambda _: None,
+) -> None:
+    """Serve until SIGTERM or SIGINT. `on_ready` is called in a thread of its own.
+
+    Raises: Malformed, Refused, Unavailable if it cannot start; Refused if a worker crashed.
+    """
+    uvloop.run(_Serve(settings, log).run(on_ready))
+
+
+class _Serve:
+    def __init__(self, settings: ServeSettings, log: logging.Logger) -> None:
+        self._settings = settings
+        self._log = log
+        self._stop = asyncio.Event()
+        self._crashed = False
+        self._state = "starting"
+
+    async def run(self, on_ready: Callable[[Serving], None]) -> None:
+        settings, log = self._settings, self._log
+        loop = asyncio.get_running_loop()
+        settings.data.prepare()
+        token = settings.data.token()
+        fleet = self._read_fleet()
+        clock = SystemClock()
+        with ExitStack() as stack:
+            store = SqliteStore(settings.data.database, clock)
+            stack.callback(store.close)
+            book = AddressBook()
+            fabric = SimulatedFabric(clock)
+            assembly = assemble(
+                clock=clock,
+                ids=RandomIds(),
+                store=store,
+                fabric=fabric,
+                identities=book,
+                rules=fleet.periods,
+                turn=threading.RLock(),
+            )
+            counters = Counters()
+            guests = MetadataServer(
+                assembly.desk,
+                book,
+                assembly.board,
+                limits=settings.limits,
+                counters=counters,
+                clock=clock,
+                subscription_id=fleet.subscription_id,
+                log=log,
+            )
+            bound = guests.bind(settings.metadata)
+            for place, listener in zip(bound, settings.metadata, strict=True):
+                if listener.machine is not None:
+                    book.pin(place.name, listener.machine)
+            scopes = await asyncio.to_thread(assembly.load)
+            log.info("the store is read", extra={"action": "loaded", "scopes": scopes})
+            if settings.fleet is not None:
+                await asyncio.to_thread(self._apply, assembly, fleet, SERVICE)
+            workers = Workers(assembly, log, lambda: loop.call_soon_threadsafe(self._crash))
+            parts = ControlParts(
+                desk=assembly.desk,
+                books=assembly.books,
+                journals=assembly.journals,
+                clock=clock,
+                token=token,
+                apply_fleet=lambda text, name, actor: self._apply(
+                    assembly, self._parse(text, name), actor
+                ),
+                reload_fleet=lambda actor: self._reload(assembly, actor),
+                backup=store.backup_to,
+                behave=lambda machine, behavior: _behave(assembly, fabric, machine, behavior),
+                ready=lambda: self._unready(workers),
+                counters=counters,
+                setbacks=lambda: workers.setbacks_total,
+            )
+            with listening(*settings.control) as control_socket:
+                control = ControlServer(build_app(parts), control_socket)
+                address = "http://{}:{}".format(*_spelled(control_socket))
+                workers.start()
+                stack.callback(workers.stop)
+                await guests.start()
+                control_task = asyncio.create_task(control.serve())
+                self._watch_signals(loop, assembly)
+                settings.data.publish(address, [f"http://{place.name}" for place in bound])
+                stack.callback(settings.data.unpublish)
+                self._state = "serving"
+                settings.systemd.ready()
+                log.info(
+                    "serving",
+                    extra={"metadata": " ".join(p.name for p in bound), "control": address},
+                )
+                serving = Serving(assembly, bound, address, settings.data)
+                await asyncio.to_thread(on_ready, serving)
+                await self._stop.wait()
+                self._state = "stopping"
+                settings.systemd.stopping()
+                log.info("stopping")
+                await guests.stop(GRACE)
+                control.stop()
+                await control_task
+        if self._crashed:
+            raise Refused("a worker crashed, see the log; nothing acknowledged is lost: start again")
+        log.info("stopped")
+
+    def _watch_signals(self, loop: asyncio.AbstractEventLoop, assembly: Assembly) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop.set)
+        loop.add_signal_handler(
+            signal.SIGHUP, lambda: loop.run_in_executor(None, self._reload_and_log, assembly)
+        )
+
+    def _crash(self) -> None:
+        self._crashed = True
+        self._stop.set()
+
+    def _unready(self, workers: Workers) -> str | None:
+        if self._state != "serving":
+            return f"the service is {self._state}"
+        return workers.trouble
+
+    def _read_fleet(self) -> FleetFile:
+        settings = self._settings
+        if settings.fleet is None:
+            return parse_fleet("", "no fleet file", settings.default_enabling)
+        return load_fleet(settings.fleet, settings.default_enabling)
+
+    def _parse(self, text: str, name: str) -> FleetFile:
+        return parse_fleet(text, name, self._settings.default_enabling)
+
+    def _apply(self, assembly: Assembly, fleet: FleetFile, actor: Actor) -> tuple[str, ...]:
+        changes = assembly.registrar.apply(fleet.declarations, Origin.FILE, actor)
+        if fleet.periods != assembly.rules:
+            changes = (*changes, "[periods] changed: restart the service to use them")
+        for change in changes:
+            self._log.info(change, extra={"action": "fleet"})
+        return changes
+
+    def _reload(self, assembly: Assembly, actor: Actor) -> tuple[str, ...]:
+        if self._settings.fleet is None:
+            raise Refused(
+                "the service was started without --fleet: name a file, `forewarn fleet apply FILE`"
+            )
+        return self._apply(assembly, self._read_fleet(), actor)
+
+    def _reload_and_log(self, assembly: Assembly) -> None:
+        """SIGHUP: a file with errors changes nothing."""
+        clock = assembly.clock
+        self._settings.systemd.reloading(int(clock.elapsed() / timedelta(microseconds=1)))
+        try:
+            self._reload(assembly, SERVICE)
+        except ForewarnError as error:
+            self._log.error(str(error), extra={"action": "reload_refused"})  # noqa: TRY400 - no bug
+        self._settings.systemd.ready()
+
+
+def _behave(assembly: Assembly, fabric: SimulatedFabric, machine: str, behavior: str) -> None:
+    _, name = assembly.directory.machine(machine)
+    fabric.behave(MachineName(name), Behaviour(behavior))
+
+
+@contextmanager
+def listening(host: str, port: int) -> Iterator[socket.socket]:
+    """A bound control socket. Raises: Refused."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as control:
+        control.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            control.bind((host, port))
+        except OSError as error:
+            raise Refused(
+                f"cannot listen on {host}:{port} for --control ({error.strerror}): "
+                "choose another address, or port 0 for any free one"
+            ) from error
+        yield control
+
+
+def _spelled(bound: socket.socket) -> tuple[str, int]:
+    host, port = bound.getsockname()[:2]
+    return (f"[{host}]" if ":" in host else host), port

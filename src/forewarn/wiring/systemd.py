@@ -1,0 +1,31 @@
+"""Telling systemd how we are (`Type=notify`): one datagram a word."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import suppress
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Systemd:
+    """The service manager's socket; without one, nobody is told."""
+
+    address: str | None
+
+    def ready(self) -> None:
+        self._say("READY=1\nSTATUS=serving")
+
+    def reloading(self, monotonic_microseconds: int) -> None:
+        self._say(f"RELOADING=1\nMONOTONIC_USEC={monotonic_microseconds}")
+
+    def stopping(self) -> None:
+        self._say("STOPPING=1\nSTATUS=finishing the answers under way")
+
+    def _say(self, words: str) -> None:
+        if not self.address:
+            return
+        # An address that begins with @ is in Linux's abstract namespace.
+        path = "\0" + self.address[1:] if self.address.startswith("@") else self.address
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as speaker, suppress(OSError):
+            speaker.sendto(words.encode(), path)

@@ -1,0 +1,93 @@
+"""The threads of a service: one that conducts, one that follows the store's feed."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Final
+
+from forewarn.core.names import ScopeId
+from forewarn.errors import Unavailable
+from forewarn.service.conductor import Turn
+from forewarn.wiring.assembly import Assembly
+
+# The time of day may be set at any moment, so nobody sleeps for long.
+SLEEP_SECONDS_MAX: Final = 1.0
+FEED_PAGE: Final = 500
+
+
+class Workers:
+    """Runs the conductor and the feed until told to stop."""
+
+    def __init__(
+        self, assembly: Assembly, log: logging.Logger, on_crash: Callable[[], None]
+    ) -> None:
+        self._assembly = assembly
+        self._log = log
+        self._on_crash = on_crash
+        self._stopping = threading.Event()
+        self._alarm = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._guarded, args=(work,), name=name, daemon=True)
+            for name, work in (("conductor", self._conduct), ("feed", self._follow))
+        ]
+        # What the last turn could not do, by scope, so that each is logged once.
+        self._setbacks: dict[ScopeId, str] = {}
+        self.setbacks_total = 0
+        assembly.books.tell(lambda _: self._alarm.set())
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Finish the step under way, and end."""
+        self._stopping.set()
+        self._alarm.set()
+        for thread in self._threads:
+            thread.join()
+
+    @property
+    def trouble(self) -> str | None:
+        """Why what is due cannot be done at the moment, if so."""
+        return next(iter(self._setbacks.values()), None)
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except Exception:  # noqa: BLE001 - whatever it was, nobody else would hear of it
+            # A bug. Going on without a conductor would be a promise broken in silence.
+            self._log.exception("a worker crashed: the service stops")
+            self._on_crash()
+
+    def _conduct(self) -> None:
+        while not self._stopping.is_set():
+            self._alarm.clear()
+            turn = self._assembly.conductor.turn()
+            self._tell_setbacks(turn)
+            self._alarm.wait(self._sleep_seconds(turn))
+
+    def _sleep_seconds(self, turn: Turn) -> float:
+        if turn.next_wake is None:
+            return SLEEP_SECONDS_MAX
+        left = (turn.next_wake - self._assembly.clock.now()).total_seconds()
+        return min(max(left, 0.0), SLEEP_SECONDS_MAX)
+
+    def _tell_setbacks(self, turn: Turn) -> None:
+        self.setbacks_total += len(turn.setbacks)
+        present = {setback.scope: str(setback.error) for setback in turn.setbacks}
+        for scope, message in present.items():
+            if self._setbacks.get(scope) != message:
+                self._log.warning(message, extra={"action": "setback", "scope": scope})
+        self._setbacks = present
+
+    def _follow(self) -> None:
+        pause = timedelta(seconds=SLEEP_SECONDS_MAX)
+        while not self._stopping.is_set():
+            try:
+                self._assembly.feed.follow(FEED_PAGE, pause)
+            except Unavailable as error:
+                self._log.warning(str(error), extra={"action": "feed_away"})
+                self._stopping.wait(SLEEP_SECONDS_MAX)
