@@ -47,7 +47,7 @@ ROOMS = sorted(
 VAGUE = {"utils", "util", "helpers", "common", "base", "misc", "manager"}
 SYNCHRONOUS = ("core", "wire", "ports", "service", "stores", "fabrics", "identities")
 # Those who may look at the environment: the settings, and the client that runs in a guest.
-ENVIRONMENT_READERS = {HOUSE / "config.py", HOUSE / "client" / "discovery.py"}
+ENVIRONMENT_READERS = {HOUSE / "config" / "surroundings.py", HOUSE / "client" / "discovery.py"}
 
 
 @cache

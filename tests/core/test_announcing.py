@@ -187,7 +187,7 @@ def test_where_guests_would_not_be_told_the_wish_is_refused_unless_that_is_wante
     """keeps S13."""
     ledger = Ledger(scope=replace(WEB, enabling=Enabling.ON_REQUEST))
     wish = wished(EventType.REBOOT, "a")
-    with pytest.raises(Refused, match="not enabled.*--unannounced"):
+    with pytest.raises(Refused, match=r"not enabled.*--unannounced"):
         announce(ledger, wish)
 
     announced = announce(ledger, replace(wish, if_not_told=IfNotTold.RUN_UNANNOUNCED))

@@ -34,7 +34,9 @@ WEB_ID = ScopeId("rg1/web")
 
 
 def enrolled(*scopes: Scope, pinned: dict[str, str] | None = None) -> AddressBook:
-    book = AddressBook(pinned or {})
+    book = AddressBook()
+    for listener, machine in (pinned or {}).items():
+        book.pin(listener, machine)
     for one in scopes:
         book.enroll(one)
     return book

@@ -40,7 +40,7 @@ class Event(TypedDict):
     source: str
     cause: str
     description: str
-    duration_seconds: float
+    duration_seconds: float | None
     update_domain: int | None
     announced: bool
     announced_at: str

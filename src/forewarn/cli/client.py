@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, cast
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 from forewarn.cli.answers import Announcement, Event, Events, Fleet, Page
 from forewarn.errors import Conflict, ForewarnError, Malformed, Refused, Unavailable, Unknown
@@ -22,6 +22,7 @@ PAGE_COMMITS: Final = 500
 FOLLOW_SECONDS: Final = 20
 
 _ROOT: Final = "/fabric/v1"
+_KINDS: Final = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
 
 
 class ConflictTold(Conflict):
@@ -78,20 +79,31 @@ class Client:
 
     def step(self, event_id: str, verb: str, body: Mapping[str, object]) -> Event:
         """Have a step taken; the event as it is afterwards."""
-        self._post(f"/events/{quote(event_id, safe='')}/{verb}", body)
-        return self.event(event_id)
+        return cast("Event", self._post(f"/events/{quote(event_id, safe='')}/{verb}", body))
 
-    def journal(self, after: str, *, wait: int = 0, **wanted: str | None) -> Page:
+    def journal(
+        self, after: str, *, wait: int = 0, event: str | None = None, scope: str | None = None
+    ) -> Page:
         """The wanted entries among the next commits after a cursor."""
-        query = {"after": after or None, "limit": str(PAGE_COMMITS), **wanted}
-        return cast("Page", self._get("/journal", patience=wait, wait=str(wait), **query))
+        answer = self._get(
+            "/journal",
+            patience=wait,
+            after=after or None,
+            limit=str(PAGE_COMMITS),
+            wait=str(wait) if wait else None,
+            event=event,
+            scope=scope,
+        )
+        return cast("Page", answer)
 
-    def journal_pages(self, after: str, **wanted: str | None) -> Iterator[Page]:
+    def journal_pages(
+        self, after: str, *, event: str | None = None, scope: str | None = None
+    ) -> Iterator[Page]:
         """All pages up to the newest entry."""
-        page = self.journal(after, **wanted)
+        page = self.journal(after, event=event, scope=scope)
         while not page["is_last"]:
             yield page
-            page = self.journal(page["cursor"], **wanted)
+            page = self.journal(page["cursor"], event=event, scope=scope)
         yield page
 
     def prune(self, before: str) -> int:
@@ -133,19 +145,13 @@ class Client:
             connection.close()
 
     def _connection(self, seconds: float) -> tuple[http.client.HTTPConnection, str]:
-        try:
-            parts = urlsplit(self.service.url)
-            host, port = parts.hostname, parts.port
-        except ValueError:
-            host = None
-        if not host or parts.scheme not in {"http", "https"}:
+        parts = _split(self.service.url)
+        if parts is None:
             raise Malformed(
                 f"{self.service.url!r} is not an address: write it like http://127.0.0.1:8170"
             )
-        kind = (
-            http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-        )
-        return kind(host, port, timeout=seconds), parts.path.rstrip("/")
+        kind = _KINDS[parts.scheme]
+        return kind(parts.hostname or "", parts.port, timeout=seconds), parts.path.rstrip("/")
 
     def _understood(self, status: int, body: bytes) -> object:
         if status == http.client.UNAUTHORIZED:
@@ -166,3 +172,14 @@ class Client:
             ) from None
         assert isinstance(error, ForewarnError)
         raise error
+
+
+def _split(url: str) -> SplitResult | None:
+    """The parts of an address; None for what is none."""
+    try:
+        parts = urlsplit(url)
+        # A port is looked at only when it is asked for.
+        is_whole = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return None
+    return parts if is_whole and parts.scheme in _KINDS else None

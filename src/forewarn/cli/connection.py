@@ -38,11 +38,15 @@ class Connection:
     ] = None
     endpoint: Annotated[
         str | None,
-        Parameter(help="Address of a service elsewhere, such as http://10.0.0.5:8170; else FOREWARN_ENDPOINT."),
+        Parameter(
+            help="Address of a service elsewhere, such as http://10.0.0.5:8170; else FOREWARN_ENDPOINT."
+        ),
     ] = None
     token_file: Annotated[
         Path | None,
-        Parameter(help="File with the token to show; else FOREWARN_TOKEN, or the data directory's."),
+        Parameter(
+            help="File with the token to show; else FOREWARN_TOKEN, or the data directory's."
+        ),
     ] = None
 
     def client(self) -> Client:

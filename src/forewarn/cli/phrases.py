@@ -25,7 +25,9 @@ def parse_instant(text: str) -> datetime:
         return instant.astimezone(UTC)
     if len(text.strip()) > len("2026-11-16"):
         # Whoever is awake at night should not have to guess whose night it is.
-        raise Malformed(f"{text!r} has no time zone: end it with Z for UTC, or with one like +01:00")
+        raise Malformed(
+            f"{text!r} has no time zone: end it with Z for UTC, or with one like +01:00"
+        )
     return instant.replace(tzinfo=UTC)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+import socket
 import sys
 from datetime import timedelta
 from importlib.resources import files
@@ -110,11 +112,14 @@ def demo(*, data: Path = DATA_DEFAULT) -> None:
     fleet = directory.path / "fleet.toml"
     if not fleet.exists():
         fleet.write_text(files("forewarn.cli").joinpath("sample.toml").read_text(), encoding="utf-8")
-    listeners = [Listener("127.0.0.1", DEMO_PORT, None)]
-    listeners += [
-        Listener("127.0.0.1", DEMO_PORT + number, machine)
-        for number, machine in enumerate(DEMO_MACHINES, start=1)
-    ]
+    machines = (None, *DEMO_MACHINES)
+    ports = range(DEMO_PORT, DEMO_PORT + len(machines))
+    if not all(map(_is_free, ports)):
+        ports = [0] * len(machines)
+    listeners = (
+        Listener("127.0.0.1", port, machine)
+        for port, machine in zip(ports, machines, strict=True)
+    )
     settings = ServeSettings(
         data=directory, fleet=fleet, metadata=tuple(listeners), control=("127.0.0.1", 0)
     )
@@ -213,6 +218,11 @@ def _host_and_port(text: str, option: str) -> tuple[str, int]:
     return host, int(port)
 
 
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) != 0
+
+
 def _say(serving: Serving) -> None:
     for place in serving.metadata:
         print(f"metadata http://{place.name}")  # noqa: T201
@@ -233,7 +243,8 @@ def _show_demo(serving: Serving) -> None:
     anybody, web_0 = (f"http://{place.name}" for place in serving.metadata[:2])
     path = "/metadata/scheduledevents?api-version=2020-07-01"
     approval = json.dumps({"StartRequests": [{"EventId": event.id}]}, separators=(",", ":"))
-    forewarn = Path(sys.argv[0])
+    forewarn = _command()
+    data = shlex.quote(str(serving.data.path))
     print(  # noqa: T201
         f"""
 forewarn is serving {serving.data.path / "fleet.toml"}: an availability set (web-0, web-1, web-2), a scale
@@ -252,8 +263,8 @@ Paste these into another terminal:
    curl -s -H Metadata:true "{web_0}{path}"
 
 4. See its record, then announce another:
-   {forewarn} show {event.id} --data {serving.data.path}
-   {forewarn} announce Reboot web-1 --data {serving.data.path}
+   {forewarn} show {event.id} --data {data}
+   {forewarn} announce Reboot web-1 --data {data}
 
 A VM is known by the address it calls from, or on loopback by the port it calls:
    curl -s -H Metadata:true --interface 127.0.1.20 "{anybody}{path}"    # is batch_0
@@ -277,3 +288,11 @@ def _demo_event(serving: Serving) -> Event:
     wish = Wish(type=EventType.FREEZE, machines=("rg1/web/web-0",), duration=timedelta(seconds=9))
     (placed,) = desk.announce(wish, (), OPERATOR)
     return placed.event
+
+
+def _command() -> str:
+    """How this program was called, to be pasted again."""
+    program = Path(sys.argv[0])
+    if program.name == "__main__.py":
+        return f"{shlex.quote(sys.executable)} -m forewarn"
+    return shlex.quote(sys.argv[0])

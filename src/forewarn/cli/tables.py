@@ -57,7 +57,9 @@ def json_line(content: object) -> str:
 
 def printable(text: str) -> str:
     """The text without control characters: others wrote it, and a terminal obeys them."""
-    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
+    return "".join(
+        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text
+    )
 
 
 def plain(table: Table) -> str:
@@ -72,9 +74,7 @@ def plain(table: Table) -> str:
 
 
 def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return "  ".join(
-        cell.ljust(width) for cell, width in zip(cells, widths, strict=True)
-    ).rstrip()
+    return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
 
 
 def _print_framed(table: Table) -> None:

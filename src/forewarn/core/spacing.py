@@ -30,8 +30,8 @@ def not_before(ledger: Ledger, event: Event, rules: Periods) -> datetime:
     for begins, ends in sorted(_elsewhere(ledger, event)):
         if earliest + takes <= begins:
             break
-        earliest = max(earliest, ends + recovery)
-    return periods.whole_second(earliest)
+        earliest = max(earliest, periods.whole_second(ends + recovery))
+    return earliest
 
 
 def _elsewhere(ledger: Ledger, event: Event) -> Iterator[tuple[datetime, datetime]]:

@@ -9,7 +9,7 @@ that a machine which keeps its address is never a stranger in between.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from ipaddress import IPv6Address, ip_address
 
 from forewarn.core.names import ScopeId
@@ -33,21 +33,29 @@ def canonical(address: str) -> str | None:
 
 
 class AddressBook:
-    """Knows every machine by its addresses, and whoever comes to a pinned listener by that.
+    """Knows every machine by its addresses, and whoever comes to a pinned listener by that."""
 
-    `pinned` maps the name of a listener to a machine: "web-0", "rg1/web-0" or "rg1/web/web-0". It
-    is meant for listeners on loopback, where any process of this host may play that machine.
-    """
-
-    def __init__(self, pinned: Mapping[str, str] = {}) -> None:
+    def __init__(self) -> None:
         self._writing = threading.Lock()
         self._callers: dict[str, Caller] = {}
         # The keys of _callers, by the scope that brought them.
         self._addresses: dict[ScopeId, tuple[str, ...]] = {}
-        self._targets = {name: tuple(text.lower().split("/")) for name, text in pinned.items()}
-        # By pinned listener: the machines that its target may mean, and the one that it does mean.
-        self._candidates: dict[str, dict[ScopeId, Caller]] = {name: {} for name in pinned}
-        self._pinned: dict[str, Caller | None] = dict.fromkeys(pinned)
+        # By pinned listener: the machine as it was named, all that this may mean, and the one
+        # that it does mean.
+        self._targets: dict[str, tuple[str, ...]] = {}
+        self._candidates: dict[str, dict[ScopeId, Caller]] = {}
+        self._pinned: dict[str, Caller | None] = {}
+
+    def pin(self, listener: str, machine: str) -> None:
+        """Take whoever comes to a listener for a machine; call this before any scope is enrolled.
+
+        The machine is "web-0", "rg1/web-0" or "rg1/web/web-0". This is meant for listeners on
+        loopback, where any process of this host may play that machine.
+        """
+        assert not self._addresses, "rosters enrolled before are not searched"
+        self._targets[listener] = tuple(machine.lower().split("/"))
+        self._candidates[listener] = {}
+        self._pinned[listener] = None
 
     def identify(self, listener: str, address: str) -> Caller | None:
         if listener in self._pinned:

@@ -85,10 +85,7 @@ class Books:
 
     def open(self, decisions: Sequence[Decision]) -> None:
         """Commit ledgers of scopes that were never stored. Raises: Conflict, Unavailable."""
-        blank = {
-            decision.ledger.scope.id: replace(decision.ledger, events=(), revision=Revision(0))
-            for decision in decisions
-        }
+        blank = {decision.ledger.scope.id: decision.ledger for decision in decisions}
         self._commit(blank, decisions, new=True)
 
     def journalize(self, entry: Entry) -> None:

@@ -70,6 +70,8 @@ class Conductor:
         self._inbox: deque[ScopeId] = deque()
         self._heap: list[tuple[datetime, ScopeId]] = []
         self._wakes: dict[ScopeId, datetime] = {}
+        # How far the hands are ahead of the time that passed, when last looked at.
+        self._offset = clock.now() - clock.elapsed()
         # When, on the clock that does not jump, each waiting event's notice began.
         self._readable_since: dict[EventId, timedelta] = {}
 
@@ -79,6 +81,7 @@ class Conductor:
 
     def adopt(self, ledger: Ledger) -> None:
         """Take a ledger in at start-up, when only its next wake matters."""
+        self._attendance.adopt(ledger)
         if ledger.open_events:
             self.note(ledger)
         else:
@@ -100,12 +103,19 @@ class Conductor:
         while self._inbox:
             due[self._inbox.popleft()] = None
         now = self._clock.now()
+        if self._was_set_back(now):
+            # Every wake is too late now, and the fabric does not go by the time of day.
+            due.update(dict.fromkeys(self._wakes))
         while self._heap and self._heap[0][0] <= now:
             instant, scope = heapq.heappop(self._heap)
             if self._wakes.get(scope) == instant:
                 del self._wakes[scope]
                 due[scope] = None
         return due
+
+    def _was_set_back(self, now: datetime) -> bool:
+        before, self._offset = self._offset, now - self._clock.elapsed()
+        return self._offset < before - LOOK_AGAIN_AFTER
 
     def _next_wake(self) -> datetime | None:
         if self._inbox:
@@ -147,10 +157,8 @@ class Conductor:
         for event, machine in waking.overdue(decision.ledger, now, self._rules):
             late = starting.time_out(decision.ledger, event.id, machine, now)
             decision = ledgers.then(decision, late)
-        silent_for = self._attendance.silent_for(ledger.scope.id)
-        decision = ledgers.then(
-            decision, enabling.fall_silent(decision.ledger, silent_for, now)
-        )
+        silent_for = self._attendance.silent_for(ledger)
+        decision = ledgers.then(decision, enabling.fall_silent(decision.ledger, silent_for, now))
         return ledgers.then(decision, waking.forget(decision.ledger, now, self._rules))
 
     def _carry_out(self, order: Order) -> None:
@@ -181,7 +189,7 @@ class Conductor:
             # What is due and was not done waits for the fabric, or for time to really pass.
             instants.append(wake if wake > now else now + LOOK_AGAIN_AFTER)
         if ledger.scope.enabling is Enabling.ON_REQUEST and ledger.is_enabled:
-            silent_for = self._attendance.silent_for(ledger.scope.id)
+            silent_for = self._attendance.silent_for(ledger)
             instants.append(now + periods.SILENCE - silent_for)
         if instants:
             self._wake_at(ledger.scope.id, min(instants))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from forewarn.core import announcing, enabling, ledgers, starting
+from forewarn.core import announcing, enabling, ledgers, periods, starting
 from forewarn.core.announcing import Announced
 from forewarn.core.events import Audience, Event, Result
 from forewarn.core.journal import Actor, Role
@@ -66,6 +66,7 @@ class Desk:
         Raises: Unavailable.
         """
         now = self.clock.now()
+        self.attendance.mark(caller.scope, now)
         self.books.amend(caller.scope, lambda ledger: enabling.hear(ledger, _guest(caller), now))
 
     def approve_as_guest(self, caller: Caller, event_ids: Sequence[str]) -> None:
@@ -74,13 +75,13 @@ class Desk:
         Raises: UnknownEvent, Unavailable.
         """
         now, actor = self.clock.now(), _guest(caller)
-        self.attendance.hear(caller.scope)
 
         def decide(ledger: Ledger) -> Decision:
             heard = enabling.hear(ledger, actor, now)
-            return ledgers.then(
-                heard, starting.approve(heard.ledger, tuple(event_ids), actor, now)
-            )
+            approved = starting.approve(heard.ledger, tuple(event_ids), actor, now)
+            # A refused request is not heard; an accepted one is, before anybody can be told.
+            self.attendance.mark(caller.scope, now)
+            return ledgers.then(heard, approved)
 
         self.books.amend(caller.scope, decide)
 
@@ -132,8 +133,11 @@ class Desk:
         """Move an event to an instant, or by a while. Raises: UnknownEvent, Refused, Unavailable."""
 
         def decide(ledger: Ledger, now: datetime) -> Decision:
-            planned = ledger.event(event_id).not_before
-            to = planned + later if isinstance(later, timedelta) else later
+            to = later
+            if isinstance(to, timedelta):
+                # Beyond a year it is refused in any case, and must not leave the calendar.
+                within = min(max(to, timedelta()), periods.ANNOUNCED_AHEAD_MAX)
+                to = ledger.event(event_id).not_before + within
             return starting.postpone(ledger, event_id, to, actor, now, self.rules)
 
         return self._amend_event(event_id, decide)
@@ -162,9 +166,7 @@ class Desk:
         ]
         return tuple(sorted(placed, key=lambda p: (p.event.announced_at, p.event.not_before)))
 
-    def _amend_event(
-        self, event_id: str, decide: Callable[[Ledger, datetime], Decision]
-    ) -> Placed:
+    def _amend_event(self, event_id: str, decide: Callable[[Ledger, datetime], Decision]) -> Placed:
         now = self.clock.now()
         scope = self.directory.event(event_id)
         ledger = self.books.amend(scope, lambda found: decide(found, now))

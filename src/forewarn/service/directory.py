@@ -1,14 +1,19 @@
 """The directory: which scope a machine, a host or an event belongs to, by name.
 
-Built in memory from the ledgers told, as every index is; the store has no queries.
+Built in memory from the ledgers told, as every index is; the store has no queries. Readers in other
+threads need no lock: each question is answered by reading one key of one dict.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from forewarn.core.ledgers import Ledger
 from forewarn.core.names import EventId, MachineName, Revision, ScopeId
 from forewarn.core.scopes import Machine, Presence
 from forewarn.errors import Refused, Unknown, UnknownEvent
+
+_Place = tuple[ScopeId, MachineName]
 
 
 class Directory:
@@ -17,8 +22,9 @@ class Directory:
     def __init__(self) -> None:
         self._revisions: dict[ScopeId, Revision] = {}
         self._rosters: dict[ScopeId, tuple[Machine, ...]] = {}
-        self._machines: dict[str, tuple[ScopeId, ...]] = {}
-        self._hosts: dict[str, tuple[ScopeId, ...]] = {}
+        # By name in lower case.
+        self._machines: dict[str, tuple[_Place, ...]] = {}
+        self._hosts: dict[str, tuple[_Place, ...]] = {}
         self._events: dict[EventId, ScopeId] = {}
         self._of_scope: dict[ScopeId, tuple[EventId, ...]] = {}
 
@@ -51,28 +57,21 @@ class Directory:
         *path, short = name.lower().split("/")
         prefix = "/".join(path)
         found = [
-            scope
-            for scope in self._machines.get(short, ())
+            (scope, machine)
+            for scope, machine in self._machines.get(short, ())
             if not path or scope == prefix or scope.startswith(f"{prefix}/")
         ]
         if not found:
             raise Unknown(f"no VM {name}; `forewarn fleet` lists them")
         if len(found) > 1:
-            choices = ", ".join(f"{scope}/{short}" for scope in found)
+            choices = ", ".join(f"{scope}/{machine}" for scope, machine in found)
             raise Refused(f"{name} is the name of several VMs: say which of {choices}")
-        exact = next(m.name for m in self._rosters[found[0]] if m.name.lower() == short)
-        return found[0], exact
+        return found[0]
 
     def host(self, name: str) -> tuple[tuple[ScopeId, MachineName], ...]:
         """The machines that run on a host. Raises: Unknown."""
-        found = tuple(
-            (scope, machine.name)
-            for scope in self._hosts.get(name.lower(), ())
-            for machine in self._rosters[scope]
-            if (machine.host or "").lower() == name.lower()
-            and machine.presence is Presence.RUNNING
-        )
-        if not found:
+        found = self._hosts.get(name.lower())
+        if found is None:
             raise Unknown(f"no VM runs on a host {name}; `forewarn fleet` lists the hosts")
         return found
 
@@ -80,31 +79,45 @@ class Directory:
         before = self._rosters.get(scope, ())
         if before == machines:
             return
-        _move(self._machines, scope, {m.name.lower() for m in before}, {m.name.lower() for m in machines})
-        _move(self._hosts, scope, _hosts(before), _hosts(machines))
+        _replace(self._machines, scope, _by_name(before), _by_name(machines))
+        _replace(self._hosts, scope, _by_host(before), _by_host(machines))
         self._rosters[scope] = machines
 
     def _note_events(self, scope: ScopeId, events: tuple[EventId, ...]) -> None:
-        for gone in set(self._of_scope.pop(scope, ())) - set(events):
-            del self._events[gone]
+        before = self._of_scope.get(scope, ())
         for event in events:
             self._events[event] = scope
+        for gone in set(before) - set(events):
+            del self._events[gone]
         if events:
             self._of_scope[scope] = events
+        elif before:
+            del self._of_scope[scope]
 
 
-def _hosts(machines: tuple[Machine, ...]) -> set[str]:
-    return {machine.host.lower() for machine in machines if machine.host is not None}
+def _by_name(machines: tuple[Machine, ...]) -> dict[str, list[MachineName]]:
+    return {machine.name.lower(): [machine.name] for machine in machines}
 
 
-def _move(
-    index: dict[str, tuple[ScopeId, ...]], scope: ScopeId, before: set[str], after: set[str]
+def _by_host(machines: tuple[Machine, ...]) -> dict[str, list[MachineName]]:
+    hosts: dict[str, list[MachineName]] = {}
+    for machine in machines:
+        if machine.host is not None and machine.presence is Presence.RUNNING:
+            hosts.setdefault(machine.host.lower(), []).append(machine.name)
+    return hosts
+
+
+def _replace(
+    index: dict[str, tuple[_Place, ...]],
+    scope: ScopeId,
+    before: Mapping[str, list[MachineName]],
+    after: Mapping[str, list[MachineName]],
 ) -> None:
-    for name in before - after:
-        rest = tuple(known for known in index[name] if known != scope)
-        if rest:
-            index[name] = rest
+    """Put what a scope has now in the place of what it had."""
+    for name in before.keys() | after.keys():
+        others = tuple(place for place in index.get(name, ()) if place[0] != scope)
+        places = others + tuple((scope, machine) for machine in after.get(name, ()))
+        if places:
+            index[name] = places
         else:
             del index[name]
-    for name in after - before:
-        index[name] = (*index.get(name, ()), scope)

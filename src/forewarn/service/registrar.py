@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,11 +13,12 @@ from forewarn.core.ledgers import Decision, Ledger
 from forewarn.core.names import ScopeId
 from forewarn.core.rosters import Declaration
 from forewarn.core.scopes import Origin, Presence, Scope
-from forewarn.errors import Refused
+from forewarn.errors import Conflict, Refused
 from forewarn.ports.clock import Clock
 from forewarn.service.books import Books
 
 SCOPES_PER_COMMIT: Final = 500
+ATTEMPTS_MAX: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +35,18 @@ class Registrar:
 
         Everything is checked before anything is committed.
 
-        Raises: Refused if two sources declare one machine or one address, Unavailable.
+        Raises: Refused if two sources declare one machine or one address, Conflict after many
+        attempts, Unavailable.
         """
+        for _ in range(ATTEMPTS_MAX - 1):
+            # Somebody else has just declared one of the new scopes: look again.
+            with suppress(Conflict):
+                return self._apply(declarations, origin, actor)
+        return self._apply(declarations, origin, actor)
+
+    def _apply(
+        self, declarations: Sequence[Declaration], origin: Origin, actor: Actor
+    ) -> tuple[str, ...]:
         declared = {declaration.scope.id: declaration for declaration in declarations}
         known = {ledger.scope.id: ledger for ledger in self.books.all()}
         wanted = {
@@ -52,7 +64,7 @@ class Registrar:
         self._amend(changed, declared, origin, actor)
         decided = [*opened.values(), *(wanted[scope] for scope in changed)]
         return tuple(
-            f"{decision.ledger.scope.id}: {decision.entries[0].note or 'added'}"
+            f"{decision.ledger.scope.id}: {decision.entries[0].note}"
             for decision in decided
             if decision.entries
         )
@@ -89,7 +101,9 @@ class Registrar:
 
 def _blank(declaration: Declaration) -> Ledger:
     """A ledger for a scope that was never stored: its whole roster is news."""
-    return Ledger(scope=Scope(name=declaration.scope.name, resource_group=declaration.scope.resource_group))
+    return Ledger(
+        scope=Scope(name=declaration.scope.name, resource_group=declaration.scope.resource_group)
+    )
 
 
 def _refuse_shared_addresses(decisions: Mapping[ScopeId, Decision]) -> None:

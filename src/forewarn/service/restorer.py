@@ -44,10 +44,10 @@ class Restorer:
         now = self.clock.now()
         taken_at = self._taken_at(now)
         leap = restoring.jump(now - taken_at)
-        ledgers = list(self.books.all())
-        for ledger in ledgers:
+        scopes = [ledger.scope.id for ledger in self.books.all()]
+        for scope in scopes:
             self.books.amend(
-                ledger.scope.id,
+                scope,
                 lambda found: restoring.restore(
                     found,
                     leap=leap,
@@ -64,10 +64,10 @@ class Restorer:
                 scope=ScopeId(""),
                 what=What.RESTORED,
                 actor=actor,
-                note=f"backup of {taken_at:%FT%TZ}; {len(ledgers)} incarnations raised by {leap}",
+                note=f"backup of {taken_at:%FT%TZ}; {len(scopes)} incarnations raised by {leap}",
             )
         )
-        return Restored(len(ledgers), leap, taken_at)
+        return Restored(len(scopes), leap, taken_at)
 
     def _taken_at(self, now: datetime) -> datetime:
         """When the backup was taken: a backup's last journal entry says so.

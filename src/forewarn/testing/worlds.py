@@ -10,14 +10,14 @@ from forewarn.clocks import SimulatedClock
 from forewarn.core.documents import Document
 from forewarn.core.events import Event, EventSource, EventType
 from forewarn.core.journal import Actor, Entry, Role
-from forewarn.core.names import ScopeId
+from forewarn.core.names import HostName, MachineName, ScopeId
 from forewarn.core.periods import Periods
 from forewarn.core.rosters import Declaration
-from forewarn.core.scopes import Origin, Scope
+from forewarn.core.scopes import Enabling, Machine, Origin, Scope, ScopeKind
 from forewarn.core.wishes import Wish
 from forewarn.fabrics.simulated import SimulatedFabric
 from forewarn.identities.addresses import AddressBook
-from forewarn.ids import SeededIds
+from forewarn.ids import RandomIds, SeededIds
 from forewarn.ports.identities import Caller
 from forewarn.ports.ids import Ids
 from forewarn.ports.store import Cursor, Store
@@ -29,6 +29,25 @@ from forewarn.wiring.assembly import Assembly, assemble
 NOON: Final = datetime(2030, 1, 1, 12, tzinfo=UTC)
 OPERATOR: Final = Actor(Role.OPERATOR, "operator", "127.0.0.1")
 TURNS_MAX: Final = 1000
+
+# An availability set that most stories can be told of: web-0 and web-3 can be acted on together.
+WEB: Final = Scope(
+    name="web",
+    resource_group="rg1",
+    kind=ScopeKind.AVAILABILITY_SET,
+    update_domains=3,
+    enabling=Enabling.ALWAYS,
+    terminate_notice=timedelta(minutes=5),
+    machines=tuple(
+        Machine(
+            name=MachineName(f"web-{number}"),
+            addresses=(f"10.0.0.1{number}",),
+            host=HostName(f"host-{number % 3}"),
+            update_domain=number % 3,
+        )
+        for number in range(4)
+    ),
+)
 
 
 class World:
@@ -48,7 +67,8 @@ class World:
         self.fabric = fabric or SimulatedFabric(self.clock)
         self.parts: Assembly = assemble(
             clock=self.clock,
-            ids=ids or SeededIds(1),
+            # Over a store that others write to as well, the names must be new ones.
+            ids=ids or (SeededIds(1) if store is None else RandomIds()),
             store=self.store,
             fabric=self.fabric,
             identities=AddressBook(),
@@ -63,7 +83,9 @@ class World:
     def declare(self, *scopes: Scope, origin: Origin = Origin.FILE) -> tuple[str, ...]:
         """Let a source declare these scopes; every machine has the update domain it says."""
         return self.parts.registrar.apply(
-            [Declaration(s, frozenset(m.name for m in s.machines)) for s in scopes], origin, OPERATOR
+            [Declaration(s, frozenset(m.name for m in s.machines)) for s in scopes],
+            origin,
+            OPERATOR,
         )
 
     def settle(self) -> Turn:

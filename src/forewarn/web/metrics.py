@@ -10,7 +10,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final, Protocol, Self
 
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -21,6 +21,7 @@ from forewarn import __version__
 from forewarn.core.events import EventStatus, EventType, Result
 from forewarn.core.ledgers import Ledger
 from forewarn.core.names import Revision, ScopeId
+from forewarn.service.desk import Desk
 
 CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
 
@@ -50,7 +51,17 @@ class Served(Protocol):
 
     @property
     def approvals(self) -> int:
-        """How many events were approved by guests."""
+        """How many requests to start events were accepted."""
+        ...
+
+    @property
+    def throttled(self) -> int:
+        """How many connections were refused because there were too many."""
+        ...
+
+    @property
+    def attend_failures(self) -> int:
+        """How often the store could not be told that a scope asked."""
         ...
 
 
@@ -81,6 +92,18 @@ class Tally:
         self._shares: dict[ScopeId, _Share] = {}
         self._totals: Counter[str] = Counter()
         self._events: Counter[tuple[EventType, EventStatus]] = Counter()
+
+    @classmethod
+    def following(cls, desk: Desk) -> Self:
+        """A tally of all that is on the desk's board, and of every commit from now on."""
+        tally = cls()
+        # First, so that a commit in between is told twice rather than never.
+        desk.books.tell(tally.note)
+        for scope in desk.directory.scopes():
+            posting = desk.board.posting(scope)
+            if posting is not None:
+                tally.note(posting.ledger)
+        return tally
 
     def note(self, ledger: Ledger) -> None:
         """Take note of a committed ledger, unless a newer one was noted already."""
@@ -151,7 +174,17 @@ class _Readings(Collector):
             "Requests from addresses that belong to no VM.",
             self.served.strangers,
         )
-        yield _count("guest_approvals", "Events approved by guests.", self.served.approvals)
+        yield _count(
+            "guest_approvals",
+            "Requests to start events that were accepted.",
+            self.served.approvals,
+        )
+        yield _count("guest_throttled", "Connections refused: too many.", self.served.throttled)
+        yield _count(
+            "guest_attend_failures",
+            "Times the store could not be told that a scope asked.",
+            self.served.attend_failures,
+        )
         yield _gauge("guest_polls_waiting", "Long polls that wait now.", self.served.waiting)
         yield _gauge("guest_connections", "Connections open now.", self.served.connections)
 
@@ -169,7 +202,9 @@ class _Readings(Collector):
             "Orders that are not over in time: see to them, then `forewarn resolve`.",
             totals["timed_out"],
         )
-        yield _gauge("orders_failed", "Failed orders of open or lately ended events.", totals["failed"])
+        yield _gauge(
+            "orders_failed", "Failed orders of open or lately ended events.", totals["failed"]
+        )
         yield _gauge("scopes", "Scopes that have VMs.", totals["scopes"])
         yield _gauge("scopes_enabled", "Scopes whose VMs are told of events.", totals["enabled"])
         yield _gauge("machines", "VMs in the fleet.", totals["machines"])
@@ -183,9 +218,7 @@ def _count(name: str, text: str, value: int) -> Metric:
     return CounterMetricFamily(f"forewarn_{name}", text, value=value)
 
 
-def build_registry(
-    served: Served, tally: Tally, setbacks: Callable[[], int]
-) -> CollectorRegistry:
+def build_registry(served: Served, tally: Tally, setbacks: Callable[[], int]) -> CollectorRegistry:
     """Everything that is told, from its sources. `setbacks` counts since the start."""
     registry = CollectorRegistry()
     registry.register(_Readings(served, tally, setbacks))
@@ -193,6 +226,12 @@ def build_registry(
     return registry
 
 
-def exposition(registry: CollectorRegistry) -> bytes:
-    """One scrape, as CONTENT_TYPE."""
-    return generate_latest(registry)
+class Metrics:
+    """What is told, in Prometheus' words."""
+
+    def __init__(self, served: Served, tally: Tally, setbacks: Callable[[], int]) -> None:
+        self._registry = build_registry(served, tally, setbacks)
+
+    def exposition(self) -> bytes:
+        """One scrape, as CONTENT_TYPE."""
+        return generate_latest(self._registry)

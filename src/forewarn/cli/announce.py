@@ -1,0 +1,77 @@
+"""`forewarn announce`: put an event before the VMs that it concerns."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from forewarn.cli.connection import ANY, Connection
+from forewarn.cli.options import AsJson
+from forewarn.cli.phrases import seconds
+from forewarn.cli.pictures import events_table, summary
+from forewarn.cli.tables import print_json, print_line, print_table
+from forewarn.clocks import SystemClock
+from forewarn.config.durations import parse_duration
+from forewarn.core.events import Cause, EventSource, EventType
+from forewarn.errors import Malformed
+
+
+def announce(
+    event_type: Annotated[EventType, Parameter(name="TYPE")],
+    /,
+    *machines: Annotated[str, Parameter(name="VM")],
+    host: tuple[str, ...] = (),
+    notice: str | None = None,
+    source: EventSource = EventSource.PLATFORM,
+    cause: Cause = Cause.MAINTENANCE,
+    description: str | None = None,
+    duration: str | None = None,
+    unannounced: bool = False,
+    as_json: AsJson = False,
+    connection: Connection = ANY,
+) -> None:
+    """Announce an event to VMs.
+
+    What cannot happen at once (several hosts, several update domains) becomes
+    several events.
+
+    For example:
+
+        forewarn announce freeze web-0
+        forewarn announce reboot web-0 web-1 --notice 1h --description "new disk"
+        forewarn announce redeploy --host host-a --cause predicted-failure
+        forewarn announce terminate batch_0 --source user --json
+
+    Args:
+        event_type: What the VMs will undergo; upper and lower case are alike.
+        machines: The VMs concerned, by name, or as GROUP/SCOPE/NAME where two have one name.
+        host: All VMs of this host; may be given several times.
+        notice: How long before it may start unapproved, such as 20m; the type's minimum, or more.
+        source: Whose wish it is.
+        cause: Why: a hardware failure starts at once, a predicted one is announced days ahead.
+        description: What the VMs' owners should know about it.
+        duration: How long the impact is expected to take, such as 9s.
+        unannounced: Do it without notice where the VMs have never asked for events.
+    """
+    if not machines and not host:
+        raise Malformed("nothing to announce it to: name a VM, or give --host HOST")
+    wish = {
+        "type": event_type.value,
+        "machines": list(machines),
+        "hosts": list(host),
+        "source": source.value.lower(),
+        "cause": cause.value,
+        "notice_seconds": None if notice is None else seconds(parse_duration(notice)),
+        "duration_seconds": None if duration is None else seconds(parse_duration(duration)),
+        "description": description,
+        "unannounced": unannounced,
+    }
+    answer = connection.client().announce(wish)
+    if as_json:
+        print_json({"events": answer["events"], "unannounced": answer["unannounced"]})
+        return
+    if answer["events"]:
+        print_table(events_table(answer["events"], SystemClock().now()))
+    for event in answer["unannounced"]:
+        print_line(f"unannounced: {summary(event)}")

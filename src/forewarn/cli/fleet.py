@@ -1,0 +1,91 @@
+"""`forewarn fleet`: which VMs are known, and how a fleet file is put in force."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from forewarn.cli.answers import Scope
+from forewarn.cli.connection import ANY, Connection
+from forewarn.cli.options import AsJson
+from forewarn.cli.pictures import scope_name
+from forewarn.cli.tables import Table, print_json, print_line, print_table
+from forewarn.errors import Malformed
+
+_HEADINGS = ("VM", "Addresses", "Host", "Update domain", "Presence")
+
+
+def fleet(*, as_json: AsJson = False, connection: Connection = ANY) -> None:
+    """Show the VMs that are known, scope by scope.
+
+    For example:
+
+        forewarn fleet
+        forewarn fleet --json
+        forewarn fleet apply fleet.toml
+    """
+    answer = connection.client().fleet()
+    if as_json:
+        print_json(answer)
+        return
+    if not answer["scopes"]:
+        print_line("no VMs are known; `forewarn fleet apply FILE` adds those of a fleet file")
+    for number, scope in enumerate(answer["scopes"]):
+        if number:
+            print_line("")
+        print_table(_scope_table(scope))
+
+
+def apply(
+    file: Annotated[Path, Parameter(name="FILE")], /, *, connection: Connection = ANY
+) -> None:
+    """Put a fleet file in force, and tell what changed.
+
+    VMs that came from other sources stay as they are.
+
+    For example:
+
+        forewarn fleet apply fleet.toml
+
+    Args:
+        file: The fleet file.
+    """
+    try:
+        toml = file.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise Malformed(f"cannot read {file} ({error}): name a fleet file") from error
+    _tell(connection.client().apply_fleet(toml, str(file)))
+
+
+def reload(*, connection: Connection = ANY) -> None:
+    """Have the service read its own fleet file again, and tell what changed.
+
+    For example:
+
+        forewarn fleet reload
+    """
+    _tell(connection.client().reload_fleet())
+
+
+def _tell(changes: Sequence[str]) -> None:
+    for change in changes or ["nothing changed"]:
+        print_line(change)
+
+
+def _scope_table(scope: Scope) -> Table:
+    enabled = "enabled" if scope["enabled"] else "not enabled"
+    rows = [
+        (
+            machine["name"],
+            ", ".join(machine["addresses"]),
+            machine["host"] or "",
+            str(machine["update_domain"]),
+            machine["presence"],
+        )
+        for machine in scope["machines"]
+    ]
+    name = scope_name(scope["resource_group"], scope["scope"])
+    return Table(title=f"{name} ({scope['kind']}, {enabled})", headings=_HEADINGS, rows=rows)

@@ -1,0 +1,225 @@
+"""The command `forewarn`: its commands, its errors and its exit statuses.
+
+Rule: what goes wrong on purpose is one line on the standard error and a status by its family; whatever
+is not a ForewarnError is a bug, and crashes with its trace and status 1.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from itertools import islice
+from typing import Annotated, Final, Literal
+
+from cyclopts import App, CycloptsError, Parameter, UnknownCommandError
+
+from forewarn import __version__
+from forewarn.cli import announce, backup, connection, events, fleet, journal, steps
+from forewarn.cli.tables import print_line
+from forewarn.errors import Conflict, ForewarnError, Malformed, Refused, Unavailable, Unknown
+
+# The most special first: Unknown is also Refused.
+STATUS_OF: Final[Mapping[type[ForewarnError], int]] = {
+    Malformed: 2,
+    Unknown: 4,
+    Refused: 3,
+    Conflict: 5,
+    Unavailable: 6,
+}
+INTERRUPTED: Final = 130
+READER_GONE: Final = 141
+
+HELP: Final = """\
+Fair warning for every virtual machine before something happens to it.
+
+For example:
+
+    forewarn demo
+    forewarn events
+    forewarn announce freeze web-0 --notice 20m
+    forewarn approve 4F2A
+
+A service on this machine is found by its data directory: --data DIR,
+FOREWARN_DATA, ./.forewarn or /var/lib/forewarn. One elsewhere by --endpoint URL
+and --token-file FILE, or FOREWARN_ENDPOINT and FOREWARN_TOKEN. These options may
+stand before or after the command.\
+"""
+EPILOGUE: Final = """\
+Exit status:
+
+  0  it is done
+  1  a bug in forewarn
+  2  the command could not be understood: correct it
+  3  it was understood, and is not allowed
+  4  nothing here has that name
+  5  somebody else was faster: look again, then decide again
+  6  the service is not running or cannot be reached: try again later
+"""
+
+# Named, not imported: to list events one need not load a service.
+SERVING: Final[Mapping[str, str]] = {
+    "serve": "Serve scheduled events to a fleet.",
+    "demo": "Serve a sample fleet on loopback, and say what to try.",
+    "check-config": "Say all that is wrong with a fleet file.",
+    "restore": "Put a backup in the place of the service's database.",
+}
+
+Shell = Literal["bash", "zsh", "fish"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command. Returns the exit status."""
+    words = sys.argv[1:] if arguments is None else arguments
+    try:
+        return _run(words)
+    except CycloptsError as error:
+        return _complain(f"{_fault(error)}; see `{_help_of(error)}`", STATUS_OF[Malformed])
+    except ForewarnError as error:
+        return _complain(str(error), _status(error))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has seen enough. Python would complain once more while it exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return READER_GONE
+
+
+def build(words: Sequence[str] = ()) -> App:
+    """The commands, and how their help looks, to somebody who typed these words."""
+    app = App(
+        name="forewarn",
+        help=HELP,
+        help_epilogue=EPILOGUE,
+        help_format="plaintext",
+        version=__version__,
+        suppress_keyboard_interrupt=False,
+        # Flags have no opposite.
+        default_parameter=Parameter(negative="", show_default=_shown),
+    )
+    for function in (
+        announce.announce,
+        steps.approve,
+        steps.cancel,
+        steps.postpone,
+        steps.resolve,
+        events.events,
+        events.show,
+        backup.backup,
+    ):
+        app.command(function, help_epilogue="")
+    for group in (_fleet(), _journal()):
+        app.command(group)
+    for name, summary in SERVING.items():
+        app.command(
+            f"forewarn.cli.serving:{name.replace('-', '_')}",
+            name=name,
+            # A summary would take the place of the command's own page.
+            help=None if name in words else summary,
+            help_epilogue="",
+        )
+    app.command(completion, help_epilogue="")
+    app.command(install_completion, name="--install-completion", help_epilogue="")
+    return app
+
+
+def completion(shell: Annotated[Shell, Parameter(name="SHELL")], /) -> None:
+    """Print the completion script of a shell.
+
+    For example:
+
+        forewarn completion bash > ~/.local/share/bash-completion/completions/forewarn
+        forewarn completion zsh > ~/.zfunc/_forewarn
+        forewarn completion fish > ~/.config/fish/completions/forewarn.fish
+
+    Args:
+        shell: The shell.
+    """
+    sys.stdout.write(build().generate_completion(shell=shell))
+
+
+def install_completion(*, shell: Shell | None = None) -> None:
+    """Install completion for your shell.
+
+    For example:
+
+        forewarn --install-completion --shell bash
+
+    Args:
+        shell: The shell; the one you are in, if not given.
+    """
+    path = build().install_completion(shell=shell)
+    print_line(f"wrote {path}; it takes effect in new shells, and is renewed by the same command")
+
+
+def _run(words: Sequence[str]) -> int:
+    result = build(words)(
+        _connection_last(words),
+        print_error=False,
+        exit_on_error=False,
+        result_action="return_value",
+    )
+    sys.stdout.flush()
+    return result if isinstance(result, int) else 0
+
+
+def _fleet() -> App:
+    app = App(name="fleet", help_epilogue="")
+    app.default(fleet.fleet)
+    app.command(fleet.apply)
+    app.command(fleet.reload)
+    return app
+
+
+def _journal() -> App:
+    app = App(name="journal", help_epilogue="")
+    app.default(journal.journal)
+    app.command(journal.export)
+    app.command(journal.prune)
+    return app
+
+
+def _connection_last(words: Sequence[str]) -> list[str]:
+    """The same words, with those that say which service behind the command they belong to."""
+    end = words.index("--") if "--" in words else len(words)
+    command: list[str] = []
+    moved: list[str] = []
+    rest = iter(words[:end])
+    for word in rest:
+        name, equals, _ = word.partition("=")
+        if name not in connection.OPTIONS:
+            command.append(word)
+        elif equals:
+            moved.append(word)
+        else:
+            moved += [word, *islice(rest, 1)]
+    return [*command, *moved, *words[end:]]
+
+
+def _shown(default: object) -> str | None:
+    """A default as help shows it; that a flag is off goes without saying."""
+    if isinstance(default, Enum):
+        return default.name.lower().replace("_", "-")
+    return str(default) if default else None
+
+
+def _status(error: ForewarnError) -> int:
+    return next(status for family, status in STATUS_OF.items() if isinstance(error, family))
+
+
+def _fault(error: CycloptsError) -> str:
+    if isinstance(error, UnknownCommandError) and error.unused_tokens:
+        # Its own words would load every command there is.
+        return f'there is no command "{error.unused_tokens[0]}"'
+    text = " ".join(str(error).split()).removesuffix(".")
+    return text[:1].lower() + text[1:]
+
+
+def _help_of(error: CycloptsError) -> str:
+    return " ".join(["forewarn", *(error.command_chain or ()), "--help"])
+
+
+def _complain(message: str, status: int) -> int:
+    sys.stderr.write(f"forewarn: {message}\n")
+    return status

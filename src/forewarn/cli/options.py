@@ -1,0 +1,12 @@
+"""Options that several commands have in common."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+AsJson = Annotated[bool, Parameter(name="--json", help="Print JSON, for programs.")]
+EventIdPrefix = Annotated[
+    str, Parameter(name="EVENT", help="The event's id, or its first characters (4 or more).")
+]

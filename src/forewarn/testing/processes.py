@@ -1,0 +1,193 @@
+"""A real service in a process of its own: started, asked over real sockets, killed, started again."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+VERSION: Final = "2020-07-01"
+PATH: Final = "/metadata/scheduledevents"
+START_SECONDS_MAX: Final = 30
+STOP_SECONDS_MAX: Final = 30
+
+
+@dataclass(frozen=True, slots=True)
+class HttpReply:
+    """What came back over the socket."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:  # noqa: ANN401 - whatever the service said
+        return json.loads(self.body)
+
+
+def request(  # noqa: PLR0913 - all that an HTTP request can vary in
+    base: str,
+    method: str,
+    target: str,
+    *,
+    source: str = "",
+    headers: Mapping[str, str] | None = None,
+    body: bytes | None = None,
+    seconds_max: float = 30,
+) -> HttpReply:
+    """One request on a connection of its own, from this source address."""
+    place = urlsplit(base)
+    assert place.hostname is not None, "a base URL names its host"
+    connection = http.client.HTTPConnection(
+        place.hostname,
+        place.port,
+        timeout=seconds_max,
+        source_address=(source, 0) if source else None,
+    )
+    try:
+        connection.request(method, target, body=body, headers=dict(headers or {}))
+        answer = connection.getresponse()
+        names = {name.lower(): value for name, value in answer.getheaders()}
+        return HttpReply(answer.status, names, answer.read())
+    finally:
+        connection.close()
+
+
+class ServiceProcess:
+    """`forewarn serve` over one data directory; survives as many deaths as a test wants."""
+
+    def __init__(self, data: Path, fleet: str | None, *options: str) -> None:
+        self.data = data
+        data.mkdir(parents=True, exist_ok=True)
+        self.fleet = data / "fleet.toml"
+        if fleet is not None:
+            self.fleet.write_text(fleet, encoding="utf-8")
+        self._options = options
+        self._process: subprocess.Popen[str] | None = None
+        self.log = data / "serve.log"
+        self.metadata: list[str] = []
+        self.control = ""
+
+    def __enter__(self) -> ServiceProcess:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.kill()
+
+    @property
+    def command(self) -> list[str]:
+        command = [sys.executable, "-m", "forewarn", "serve", "--json", "--data", str(self.data)]
+        if self.fleet.exists():
+            command += ["--fleet", str(self.fleet)]
+        if "--metadata" not in self._options:
+            command += ["--metadata", "127.0.0.1:0"]
+        return [*command, *self._options]
+
+    def start(self) -> None:
+        """Start the service and wait until it serves."""
+        with self.log.open("a", encoding="utf-8") as log:
+            self._process = subprocess.Popen(  # noqa: S603 - our own command
+                self.command, stdout=subprocess.PIPE, stderr=log, text=True
+            )
+        assert self._process.stdout is not None, "it was piped"
+        line = self._process.stdout.readline()
+        if not line:
+            self._process.wait(START_SECONDS_MAX)
+            raise AssertionError(f"the service did not start:\n{self.log.read_text()}")
+        addresses = json.loads(line)
+        self.metadata = addresses["metadata"]
+        self.control = addresses["control"]
+
+    def signal(self, number: signal.Signals) -> None:
+        assert self._process is not None, "start it first"
+        self._process.send_signal(number)
+
+    def stop(self) -> int:
+        """Ask it to stop; its exit code."""
+        self.signal(signal.SIGTERM)
+        return self._wait()
+
+    def kill(self) -> None:
+        """`kill -9`, at whatever it is doing."""
+        if self._process is not None and self._process.poll() is None:
+            self.signal(signal.SIGKILL)
+            self._wait()
+
+    def restart(self) -> None:
+        """Die without warning, and come back."""
+        self.kill()
+        self.start()
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def _wait(self) -> int:
+        assert self._process is not None, "start it first"
+        code = self._process.wait(STOP_SECONDS_MAX)
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        return code
+
+    # -- as a guest ----------------------------------------------------------------------
+
+    def get(self, source: str, query: str = f"api-version={VERSION}") -> HttpReply:
+        """Read the document as the machine at this address."""
+        return request(
+            self.metadata[0], "GET", f"{PATH}?{query}", source=source, headers={"Metadata": "true"}
+        )
+
+    def document(self, source: str) -> Any:  # noqa: ANN401 - Azure's document
+        """The document as the machine at this address reads it now."""
+        reply = self.get(source)
+        assert reply.status == 200, reply  # noqa: PLR2004
+        return reply.json
+
+    def approve(self, source: str, *event_ids: str) -> HttpReply:
+        """Approve events as the machine at this address."""
+        body = json.dumps({"StartRequests": [{"EventId": event_id} for event_id in event_ids]})
+        return request(
+            self.metadata[0],
+            "POST",
+            f"{PATH}?api-version={VERSION}",
+            source=source,
+            headers={"Metadata": "true"},
+            body=body.encode(),
+        )
+
+    # -- as an operator ------------------------------------------------------------------
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """The command line, against this service."""
+        return subprocess.run(  # noqa: S603 - our own command
+            [sys.executable, "-m", "forewarn", *arguments, "--data", str(self.data)],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+
+    def json(self, *arguments: str) -> Any:  # noqa: ANN401 - whatever the command said
+        """The command line's --json output; it must succeed."""
+        done = self.run(*arguments, "--json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def announce(self, *arguments: str) -> Sequence[Any]:
+        """Announce, and return the events."""
+        events: Sequence[Any] = self.json("announce", *arguments)["events"]
+        return events

@@ -1,0 +1,148 @@
+"""One call of an operator and its answer, as values; and every way to say no.
+
+What a caller must show, how large and how patient a call may be, and which status each family of
+errors has are decided here. What is asked for is in `control`.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import parse_qsl
+
+from forewarn.errors import Conflict, ForewarnError, Malformed, Refused, Unavailable, Unknown
+from forewarn.wire import control as wire
+from forewarn.wire import control_forms as forms
+from forewarn.wire.control_forms import Form
+
+# What needs a token. The probes beside it do not: who watches the service has none, and nothing
+# in them is a secret.
+PREFIX: Final = "/fabric/"
+# Answered even while every thread is busy: the process lives.
+AT_ONCE: Final = frozenset({"/healthz"})
+
+BODY_BYTES_MAX: Final = 1024 * 1024
+_PARAMETERS_MAX: Final = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One request of an operator, or of something that watches the service."""
+
+    method: str
+    path: str
+    query: str = ""
+    body: bytes = b""
+    address: str = ""
+    # The event that the path names.
+    event_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """What to ask in a moment, for at most that long: there was nothing to tell."""
+
+    call: Call
+    wait: timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What to reply."""
+
+    status: int
+    body: bytes = b""
+    content_type: str = "application/json"
+    headers: tuple[tuple[str, str], ...] = ()
+    later: Later | None = None
+
+
+# The narrower family first: an Unknown is a Refused too.
+STATUS_OF: Final[Mapping[type[ForewarnError], HTTPStatus]] = {
+    Malformed: HTTPStatus.BAD_REQUEST,
+    Unknown: HTTPStatus.NOT_FOUND,
+    Refused: HTTPStatus.CONFLICT,
+    Conflict: HTTPStatus.SERVICE_UNAVAILABLE,
+    Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
+}
+
+
+def admission(call: Call, authorization: str, token: str) -> Answer | None:
+    """The answer to somebody who may not ask this; None for whoever may."""
+    if not call.path.startswith(PREFIX):
+        return None
+    scheme, _, given = authorization.partition(" ")
+    # Compared in constant time, so that a guess does not tell how much of it is right.
+    is_right = secrets.compare_digest(given.strip().encode(), token.encode())
+    if scheme.lower() == "bearer" and is_right:
+        return None
+    return error(
+        HTTPStatus.UNAUTHORIZED,
+        "Unauthorized",
+        "send `Authorization: Bearer` with the token of this service; it is in its data directory",
+        ("WWW-Authenticate", "Bearer"),
+    )
+
+
+def reply(form: Form, *, status: HTTPStatus = HTTPStatus.OK, later: Later | None = None) -> Answer:
+    """An answer in our JSON."""
+    return Answer(status=status, body=wire.dump(form), later=later)
+
+
+def error(status: HTTPStatus, family: str, message: str, *headers: tuple[str, str]) -> Answer:
+    """An answer that says why not."""
+    form = forms.ErrorForm(error=forms.Fault(family=family, message=message))
+    return Answer(status=status, body=wire.dump(form), headers=headers)
+
+
+def too_large() -> Answer:
+    """To a body that is not read to its end."""
+    text = f"the body is larger than {BODY_BYTES_MAX} bytes"
+    return error(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "Malformed", text)
+
+
+def too_busy() -> Answer:
+    """To a call beyond what is answered at one time."""
+    return refused(Unavailable("too many calls at one time: try again"))
+
+
+def refused(refusal: ForewarnError) -> Answer:
+    """The answer that an error's family has."""
+    for family, status in STATUS_OF.items():
+        if isinstance(refusal, family):
+            wait = (("Retry-After", "1"),) if status is HTTPStatus.SERVICE_UNAVAILABLE else ()
+            return error(status, family.__name__, str(refusal), *wait)
+    raise AssertionError(f"{type(refusal).__name__} belongs to no family") from refusal
+
+
+def parameters(call: Call, *names: str) -> dict[str, str]:
+    """The parameters of a call, each given once. Raises: Malformed."""
+    try:
+        pairs = parse_qsl(
+            call.query, keep_blank_values=True, errors="strict", max_num_fields=_PARAMETERS_MAX
+        )
+    except ValueError as problem:
+        raise Malformed(f"the query cannot be understood: {problem}") from problem
+    found: dict[str, str] = {}
+    for name, value in pairs:
+        if name not in names:
+            raise Malformed(f"no parameter is called {name[:50]!r}: there are {', '.join(names)}")
+        if name in found:
+            raise Malformed(f"{name} is given more than once")
+        found[name] = value
+    return found
+
+
+def whole_number(
+    asked: Mapping[str, str], name: str, *, default: int, least: int, most: int
+) -> int:
+    """A parameter that is a number within bounds. Raises: Malformed."""
+    text = asked.get(name, str(default))
+    if re.fullmatch(r"[0-9]{1,9}", text) is None or not least <= int(text) <= most:
+        raise Malformed(f"{name} is a whole number from {least} to {most}, not {text[:50]!r}")
+    return int(text)

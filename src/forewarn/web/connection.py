@@ -1,0 +1,312 @@
+"""One guest's connection: bytes in, decisions up; bytes down, bytes out. It never waits.
+
+Theory: a request is answered before the next one is looked at, in the order of their arrival.
+What arrives meanwhile is kept, within limits. A connection that is refused in the middle of a
+request lingers: closing a socket with unread bytes would reset it, and the guest might never
+read why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from enum import Enum
+from typing import Final, Protocol, cast
+
+from forewarn.web import metadata
+from forewarn.web.gate import Admission, Gate
+from forewarn.web.limits import Limits
+from forewarn.web.memo import Memo
+from forewarn.web.messages import Ending
+from forewarn.web.metadata import Decision, Manners
+from forewarn.web.parsing import Progress, RequestParser
+from forewarn.web.responses import CONTINUE
+from forewarn.wire import refusals
+from forewarn.wire.refusals import Refusal
+
+
+class Phase(Enum):
+    """What a connection is about."""
+
+    # Nothing is under way.
+    IDLE = "idle"
+    # A request has begun to arrive.
+    HEAD = "head"
+    BODY = "body"
+    # A request is with the server.
+    ANSWERING = "answering"
+    # A long poll: the answer comes with the next document.
+    WAITING = "waiting"
+    # Answered; the next request was sent ahead, or the guest has not read yet.
+    DRAINING = "draining"
+    # Refused for good; what still arrives is thrown away.
+    LINGERING = "lingering"
+    CLOSED = "closed"
+
+
+# Looking a member up costs more than comparing it, and the quick way compares for every request.
+_IDLE: Final = Phase.IDLE
+_ANSWERING: Final = Phase.ANSWERING
+_CLOSE: Final = Ending.CLOSE
+_NEVER: Final = math.inf
+
+
+class Reception(Protocol):
+    """What a connection needs from its server."""
+
+    limits: Limits
+    manners: Manners
+    memo: Memo
+    gate: Gate
+
+    def admit(self, connection: Connection) -> Admission:
+        """Count a new connection, and say whether it is served."""
+        ...
+
+    def take(self, connection: Connection, decision: Decision, body: bytes) -> None:
+        """Answer a request, now or later."""
+        ...
+
+    def refuse(self, connection: Connection, refusal: Refusal) -> None:
+        """Answer what is no request."""
+        ...
+
+    def end_wait(self, connection: Connection) -> None:
+        """Answer a long poll whose time is over."""
+        ...
+
+    def forget(self, connection: Connection) -> None:
+        """Take note that a connection is over."""
+        ...
+
+
+class Connection(asyncio.Protocol):
+    """The state of one connection."""
+
+    __slots__ = (
+        "_ahead",
+        "_at_eof",
+        "_congested",
+        "_parser",
+        "_reception",
+        "_transport",
+        "address",
+        "deadline",
+        "is_known",
+        "is_last",
+        "listener",
+        "phase",
+    )
+
+    def __init__(self, reception: Reception, listener: str) -> None:
+        self._reception = reception
+        self._transport: asyncio.Transport
+        self._parser: RequestParser | None = None
+        self._ahead = b""
+        self._at_eof = False
+        self._congested = False
+        self.listener = listener
+        self.address = ""
+        self.deadline = _NEVER
+        self.phase = Phase.IDLE
+        # Whether it was a machine of the fleet that connected.
+        self.is_known = False
+        # Whether the next answer is the last one, whatever the guest wishes.
+        self.is_last = False
+
+    # -- what the network does ---------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(high=self._reception.limits.unread_bytes_max)
+        peer = transport.get_extra_info("peername")
+        # The peer may be gone already.
+        self.address = peer[0] if peer else ""
+        self.deadline = self._reception.gate.idle_by
+        match self._reception.admit(self):
+            case Admission.TOO_MANY:
+                self._reception.refuse(self, refusals.THROTTLED)
+            case Admission.SHUT_OUT:
+                self.abort()
+            case Admission.WELCOME:
+                pass
+
+    def data_received(self, data: bytes) -> None:
+        if self.phase is _IDLE:
+            decision = self._reception.memo.recall(data)
+            if decision is not None:
+                self.phase = _ANSWERING
+                self._reception.take(self, decision, b"")
+                return
+        self._receive(data)
+
+    def eof_received(self) -> bool:
+        # Some guests say that they are done as soon as they have asked: they still get an answer.
+        self._at_eof = True
+        if self.phase not in (Phase.ANSWERING, Phase.DRAINING):
+            return False
+        self.is_last = self.is_last or not self._ahead
+        return True
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
+        self._reception.forget(self)
+        self.phase = Phase.CLOSED
+        self._parser = None
+        self._ahead = b""
+
+    def pause_writing(self) -> None:
+        self._congested = True
+
+    def resume_writing(self) -> None:
+        self._congested = False
+        if self.phase is Phase.DRAINING:
+            self._go_on()
+
+    # -- what the server does ----------------------------------------------------------------
+
+    def send(self, response: bytes, ending: Ending) -> None:
+        """Send the answer to the request at hand."""
+        if self.phase is Phase.CLOSED:
+            return
+        self._transport.write(response)
+        if ending is _CLOSE:
+            self._finish()
+        elif self._ahead or self._congested:
+            self.phase = Phase.DRAINING
+            self.deadline = self._reception.gate.write_by
+            if not self._congested:
+                # In a turn of its own: whoever sends much ahead does not hold up the others.
+                asyncio.get_running_loop().call_soon(self._go_on)
+        else:
+            self.phase = _IDLE
+            self.deadline = self._reception.gate.idle_by
+
+    def send_off(self, response: bytes) -> None:
+        """Send a last word, and listen no more."""
+        if self.phase is Phase.CLOSED:
+            return
+        self._transport.write(response)
+        self._linger()
+
+    def suspend(self) -> None:
+        """The answer takes as long as it takes."""
+        self.deadline = _NEVER
+
+    def wait(self, until: float) -> None:
+        """The answer comes with the next document, or at that time."""
+        self.phase = Phase.WAITING
+        self.deadline = until
+
+    def expire(self) -> None:
+        """End what has lasted too long."""
+        match self.phase:
+            case Phase.IDLE:
+                self._transport.close()
+                self._close_by_deadline()
+            case Phase.HEAD | Phase.BODY:
+                self._reception.refuse(self, refusals.TOO_SLOW)
+            case Phase.WAITING:
+                self._reception.end_wait(self)
+            case _:
+                self.abort()
+
+    def retire(self) -> None:
+        """Close as soon as what is under way is answered, or at once."""
+        self.is_last = True
+        if self.phase is Phase.IDLE:
+            self._transport.close()
+            self._close_by_deadline()
+
+    def abort(self) -> None:
+        """Drop the connection, whatever is under way."""
+        self.deadline = _NEVER
+        self._transport.abort()
+
+    # -- between the two ---------------------------------------------------------------------
+
+    def _receive(self, data: bytes) -> None:
+        if self.phase in (Phase.IDLE, Phase.HEAD, Phase.BODY):
+            self._parse(data)
+        elif self.phase in (Phase.ANSWERING, Phase.WAITING, Phase.DRAINING):
+            self._ahead += data
+            if len(self._ahead) > self._reception.limits.ahead_bytes_max:
+                self._transport.pause_reading()
+
+    def _parse(self, data: bytes) -> None:
+        begins = self._parser is None
+        parser = self._parser = self._parser or RequestParser(self._reception.limits)
+        match parser.feed(data):
+            case Refusal() as refusal:
+                self._reception.refuse(self, refusal)
+            case Progress.COMPLETE:
+                self._complete(parser, data if begins else b"")
+            case Progress.HEAD_INCOMPLETE:
+                self._expect_more(Phase.HEAD, self._reception.gate.head_by)
+            case Progress.BODY_INCOMPLETE:
+                self._expect_more(Phase.BODY, self._reception.gate.body_by)
+                if parser.is_waiting_for_continue:
+                    self._give_leave(parser)
+
+    def _complete(self, parser: RequestParser, sent_at_once: bytes) -> None:
+        assert parser.request is not None
+        self._parser = None
+        self._ahead = parser.rest
+        self.is_last = self.is_last or (self._at_eof and not self._ahead)
+        decision = metadata.decide(parser.request, self._reception.manners)
+        # Only what stands alone is remembered; what is part of something may be part of a trick.
+        if sent_at_once and self.is_known and not self._ahead and not parser.has_body:
+            self._reception.memo.remember(sent_at_once, decision, by=self.address)
+        self.phase = Phase.ANSWERING
+        self._reception.take(self, decision, parser.body)
+
+    def _expect_more(self, phase: Phase, deadline: float) -> None:
+        if self._at_eof:
+            self._transport.close()
+        # The time for a head or a body counts from its beginning, not from its latest byte.
+        if self.phase is not phase:
+            self.phase = phase
+            self.deadline = deadline
+
+    def _give_leave(self, parser: RequestParser) -> None:
+        assert parser.request is not None
+        decision = metadata.decide(parser.request, self._reception.manners)
+        if isinstance(decision.action, Refusal):
+            self._reception.refuse(self, decision.action)
+        else:
+            self._transport.write(CONTINUE)
+
+    def _go_on(self) -> None:
+        """Look at what was sent ahead."""
+        if self.phase is not Phase.DRAINING or self._congested:
+            return
+        self.phase = Phase.IDLE
+        self.deadline = self._reception.gate.idle_by
+        self._transport.resume_reading()
+        data, self._ahead = self._ahead, b""
+        if data:
+            self._parse(data)
+        elif self._at_eof or self.is_last:
+            self._transport.close()
+            self._close_by_deadline()
+
+    def _finish(self) -> None:
+        if self._ahead:
+            self._linger()
+        else:
+            self._transport.close()
+            self._close_by_deadline()
+
+    def _close_by_deadline(self) -> None:
+        # Closing waits until the guest has read; not for ever.
+        self.phase = Phase.LINGERING
+        self.deadline = self._reception.gate.write_by
+
+    def _linger(self) -> None:
+        self._parser = None
+        self._ahead = b""
+        self.phase = Phase.LINGERING
+        self.deadline = self._reception.gate.linger_by
+        if self._at_eof:
+            self._transport.close()
+        elif self._transport.can_write_eof():
+            self._transport.write_eof()

@@ -1,0 +1,305 @@
+"""The operators' API under /fabric/v1, and the probes beside it.
+
+`answer` is a plain function from a Call to an Answer: no socket, no framework, no waiting.
+`web.app` turns HTTP into a Call and an Answer into HTTP, and asks again where an Answer says so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from functools import cached_property
+from http import HTTPStatus
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlencode
+
+from forewarn.core.events import Event
+from forewarn.core.journal import Actor, Entry, Role, What
+from forewarn.core.names import ScopeId
+from forewarn.errors import ForewarnError, Malformed, Unknown, UnknownEvent
+from forewarn.ports.clock import Clock
+from forewarn.ports.store import Cursor
+from forewarn.service.books import Books
+from forewarn.service.desk import Desk, Placed, is_unannounced
+from forewarn.service.journals import Filter, Journals
+from forewarn.web.calls import (
+    Answer,
+    Call,
+    Later,
+    error,
+    parameters,
+    refused,
+    reply,
+    whole_number,
+)
+from forewarn.web.metrics import CONTENT_TYPE, Metrics, Served, Tally
+from forewarn.wire import control as wire
+from forewarn.wire import control_forms as forms
+from forewarn.wire.control_forms import EventForm, ScopeNames
+
+JOURNAL_LIMIT_MAX: Final = 1000
+JOURNAL_WAIT_SECONDS_MAX: Final = 30
+
+_GUID: Final = re.compile(r"\{?[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\}?")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ControlParts:
+    """What the operators' API stands on."""
+
+    token: str = field(repr=False)
+    clock: Clock
+    books: Books
+    desk: Desk
+    journals: Journals
+    # The text of a fleet file, its name, and who brings it; returns what changed.
+    apply_fleet: Callable[[str, str, Actor], tuple[str, ...]]
+    # Reads the service's own fleet file again.
+    reload_fleet: Callable[[Actor], tuple[str, ...]]
+    backup: Callable[[Path], None]
+    # Why the service is not ready; None: it is.
+    ready: Callable[[], str | None]
+    # What the guests' endpoint counts, and how often the conductor could not tend a scope.
+    counters: Served
+    setbacks: Callable[[], int]
+    # Tells a VM of the simulated fabric how to behave; None where the fabric is real.
+    behave: Callable[[str, str], None] | None = None
+
+    def __post_init__(self) -> None:
+        assert self.token, "an empty token would let everybody in"
+
+    @cached_property
+    def metrics(self) -> Metrics:
+        """What is told to Prometheus; made once, as it counts from then on."""
+        return Metrics(self.counters, Tally.following(self.desk), self.setbacks)
+
+
+Handler = Callable[[ControlParts, Call], Answer]
+
+
+def answer(parts: ControlParts, call: Call) -> Answer:
+    """Answer one call whose caller was admitted. What is not a ForewarnError is a bug."""
+    found = _route(call.path)
+    if found is None:
+        return error(HTTPStatus.NOT_FOUND, "Unknown", f"nothing is at {call.path}")
+    handlers, event_id = found
+    handler = handlers.get("GET" if call.method == "HEAD" else call.method)
+    if handler is None:
+        allowed = ", ".join(handlers)
+        return error(
+            HTTPStatus.METHOD_NOT_ALLOWED,
+            "Refused",
+            f"{call.path} takes {allowed}, not {call.method}",
+            ("Allow", allowed),
+        )
+    try:
+        return handler(parts, replace(call, event_id=event_id))
+    except ForewarnError as refusal:
+        return refused(refusal)
+
+
+def _route(path: str) -> tuple[Mapping[str, Handler], str] | None:
+    """The handlers of a path by method, and the event that it names."""
+    if path in ROUTES and "*" not in path:
+        return ROUTES[path], ""
+    parts = path.split("/")
+    if len(parts) <= _EVENT_AT:
+        return None
+    pattern = "/".join([*parts[:_EVENT_AT], "*", *parts[_EVENT_AT + 1 :]])
+    handlers = ROUTES.get(pattern)
+    return None if handlers is None else (handlers, parts[_EVENT_AT])
+
+
+def _operator(call: Call) -> Actor:
+    return Actor(Role.OPERATOR, "operator", call.address)
+
+
+# -- probes ----------------------------------------------------------------------------------
+
+
+def _health(_parts: ControlParts, _call: Call) -> Answer:
+    return reply(forms.StatusForm(status="ok"))
+
+
+def _readiness(parts: ControlParts, _call: Call) -> Answer:
+    reason = parts.ready()
+    if reason is None:
+        return reply(forms.StatusForm(status="ok"))
+    form = forms.StatusForm(status="not ready", reason=reason)
+    return reply(form, status=HTTPStatus.SERVICE_UNAVAILABLE)
+
+
+def _metrics(parts: ControlParts, _call: Call) -> Answer:
+    body = parts.metrics.exposition()
+    return Answer(status=HTTPStatus.OK, body=body, content_type=CONTENT_TYPE)
+
+
+# -- fleet -----------------------------------------------------------------------------------
+
+
+def _fleet(parts: ControlParts, _call: Call) -> Answer:
+    scopes = [
+        forms.scope_form(ledger)
+        for ledger in parts.books.all()
+        # A scope that is gone keeps its ledger for the sake of its incarnation.
+        if ledger.scope.machines or ledger.open_events
+    ]
+    return reply(forms.FleetForm(scopes=scopes))
+
+
+def _apply_fleet(parts: ControlParts, call: Call) -> Answer:
+    asked = wire.load(wire.FleetFile, call.body)
+    changes = parts.apply_fleet(asked.toml, asked.name, _operator(call))
+    return reply(forms.ChangesForm(changes=changes))
+
+
+def _reload_fleet(parts: ControlParts, call: Call) -> Answer:
+    wire.load(wire.Nothing, call.body)
+    return reply(forms.ChangesForm(changes=parts.reload_fleet(_operator(call))))
+
+
+# -- events ----------------------------------------------------------------------------------
+
+
+def _events(parts: ControlParts, call: Call) -> Answer:
+    status = parameters(call, "status").get("status", "open")
+    if status not in {"open", "all"}:
+        raise Malformed(f"status is open or all, not {status[:50]!r}")
+    found = [
+        _form(placed) for placed in parts.desk.events() if status == "all" or placed.event.is_open
+    ]
+    return reply(forms.EventsForm(events=found))
+
+
+def _announce(parts: ControlParts, call: Call) -> Answer:
+    asked = wire.load(wire.Announcement, call.body)
+    made = parts.desk.announce(asked.wish, asked.hosts, _operator(call))
+    form = forms.AnnouncedForm(
+        events=[_form(placed) for placed in made if not is_unannounced(placed.event)],
+        unannounced=[_form(placed) for placed in made if is_unannounced(placed.event)],
+    )
+    return reply(form, status=HTTPStatus.CREATED)
+
+
+def _show(parts: ControlParts, call: Call) -> Answer:
+    try:
+        return reply(_form(parts.desk.event(call.event_id)))
+    except UnknownEvent:
+        # The whole journal is read only for what can be an event at all.
+        if _GUID.fullmatch(call.event_id) is None:
+            raise
+    return reply(_form_of_old(parts, *parts.journals.event(call.event_id)))
+
+
+def _approve(parts: ControlParts, call: Call) -> Answer:
+    wire.load(wire.Nothing, call.body)
+    return reply(_form(parts.desk.approve(call.event_id, _operator(call))))
+
+
+def _cancel(parts: ControlParts, call: Call) -> Answer:
+    wire.load(wire.Nothing, call.body)
+    return reply(_form(parts.desk.cancel(call.event_id, _operator(call))))
+
+
+def _postpone(parts: ControlParts, call: Call) -> Answer:
+    later = wire.load(wire.Postponement, call.body).later
+    return reply(_form(parts.desk.postpone(call.event_id, later, _operator(call))))
+
+
+def _resolve(parts: ControlParts, call: Call) -> Answer:
+    result = wire.load(wire.Resolution, call.body).word
+    return reply(_form(parts.desk.resolve(call.event_id, result, _operator(call))))
+
+
+def _form(placed: Placed) -> EventForm:
+    return forms.event_form(placed.event, forms.names_in(placed.ledger))
+
+
+def _form_of_old(parts: ControlParts, scope: ScopeId, event: Event) -> EventForm:
+    return forms.event_form(event, _names(parts, scope))
+
+
+def _names(parts: ControlParts, scope: ScopeId) -> ScopeNames:
+    """A scope's names as they were declared, as far as that is known."""
+    posting = parts.desk.board.posting(scope)
+    return forms.names_of(scope) if posting is None else forms.names_in(posting.ledger)
+
+
+# -- journal and upkeep ----------------------------------------------------------------------
+
+
+def _journal(parts: ControlParts, call: Call) -> Answer:
+    asked = parameters(call, "after", "limit", "wait", "event", "scope")
+    limit = whole_number(asked, "limit", default=100, least=1, most=JOURNAL_LIMIT_MAX)
+    wait = whole_number(asked, "wait", default=0, least=0, most=JOURNAL_WAIT_SECONDS_MAX)
+    wanted = Filter(event=asked.get("event"), scope=_known_scope(parts, asked.get("scope")))
+    page = parts.journals.page(Cursor(asked.get("after", "")), limit, wanted)
+    later = None
+    if wait and page.is_last and not page.lines:
+        # From where this page ended: what was not wanted is not read twice.
+        again = replace(call, query=urlencode({**asked, "after": page.cursor}))
+        later = Later(again, timedelta(seconds=wait))
+    entries = [
+        forms.entry_form(line.entry, line.cursor, _names(parts, line.entry.scope))
+        for line in page.lines
+    ]
+    form = forms.JournalForm(entries=entries, cursor=page.cursor, is_last=page.is_last)
+    return reply(form, later=later)
+
+
+def _prune(parts: ControlParts, call: Call) -> Answer:
+    before = wire.load(wire.Pruning, call.body).instant
+    return reply(forms.PrunedForm(pruned=parts.journals.prune(before, _operator(call))))
+
+
+def _backup(parts: ControlParts, call: Call) -> Answer:
+    file = Path(wire.load(wire.Backup, call.body).file)
+    # Written first: the last entry in a backup says when it was taken.
+    parts.books.journalize(
+        Entry(
+            at=parts.clock.now(),
+            scope=ScopeId(""),
+            what=What.BACKED_UP,
+            actor=_operator(call),
+            note=f"to {file}",
+        )
+    )
+    parts.backup(file)
+    return reply(forms.BackupForm(path=str(file)))
+
+
+def _behave(parts: ControlParts, call: Call) -> Answer:
+    asked = wire.load(wire.Behavior, call.body)
+    if parts.behave is None:
+        raise Unknown("this service has no simulated fabric: its VMs behave as they do")
+    parts.behave(asked.machine, asked.behavior)
+    return reply(forms.NothingForm())
+
+
+def _known_scope(parts: ControlParts, text: str | None) -> ScopeId | None:
+    return None if text is None else parts.books.load(ScopeId(text.lower())).scope.id
+
+
+# Where an event's id stands in a path, between the slashes; "*" stands for it here.
+_EVENT_AT: Final = 4
+
+ROUTES: Final[Mapping[str, Mapping[str, Handler]]] = {
+    "/healthz": {"GET": _health},
+    "/readyz": {"GET": _readiness},
+    "/metrics": {"GET": _metrics},
+    "/fabric/v1/fleet": {"GET": _fleet, "POST": _apply_fleet},
+    "/fabric/v1/fleet/reload": {"POST": _reload_fleet},
+    "/fabric/v1/events": {"GET": _events, "POST": _announce},
+    "/fabric/v1/events/*": {"GET": _show},
+    "/fabric/v1/events/*/approve": {"POST": _approve},
+    "/fabric/v1/events/*/cancel": {"POST": _cancel},
+    "/fabric/v1/events/*/postpone": {"POST": _postpone},
+    "/fabric/v1/events/*/resolve": {"POST": _resolve},
+    "/fabric/v1/journal": {"GET": _journal},
+    "/fabric/v1/journal/prune": {"POST": _prune},
+    "/fabric/v1/backup": {"POST": _backup},
+    "/fabric/v1/simulated-fabric": {"POST": _behave},
+}

@@ -1,0 +1,50 @@
+"""How much a guest may take of us, and why that much."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The bounds of the guests' endpoint. Whoever exceeds one is told, and disconnected."""
+
+    # Clients send about 80 bytes; 8 kB is what most servers take.
+    request_line_bytes_max: int = 8 * 1024
+    # Clients send about 200 bytes in 5 headers.
+    head_bytes_max: int = 16 * 1024
+    headers_max: int = 64
+    # A start request has 60 bytes for each event: room for a thousand of them.
+    body_bytes_max: int = 64 * 1024
+    # What we keep of requests that were sent before the one at hand is answered.
+    ahead_bytes_max: int = 64 * 1024
+    # What may lie in our memory because a guest does not read; documents are far smaller.
+    unread_bytes_max: int = 16 * 1024
+
+    # Longer than the minute in which clients with keep-alive ask again.
+    idle: timedelta = timedelta(seconds=75)
+    # On a guest's own link a request arrives in milliseconds.
+    head: timedelta = timedelta(seconds=10)
+    body: timedelta = timedelta(seconds=10)
+    # A guest may be frozen for a while and then go on reading.
+    write: timedelta = timedelta(seconds=30)
+    # How long we go on listening to whoever was refused, so that it can read why.
+    linger: timedelta = timedelta(seconds=2)
+    # How often the deadlines above are looked at, and how late a long poll may end.
+    sweep: timedelta = timedelta(seconds=1)
+
+    # Several agents on one machine, each with a pool and a long poll.
+    connections_per_caller_max: int = 64
+    # All strangers together: they get one short answer each.
+    connections_of_strangers_max: int = 256
+    # Each costs a file descriptor and a few kB.
+    connections_max: int = 50_000
+
+    # Requests whose decision is remembered. A guest sends two or three that differ.
+    memo_entries_max: int = 16_384
+    memo_entries_per_caller_max: int = 16
+    memo_key_bytes_max: int = 1024
+
+    # Approvals at work at one time; waiting for a disk, they share its commits.
+    workers: int = 16

@@ -1,0 +1,100 @@
+"""Addresses to listen on, and why one of them cannot be had."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from forewarn.errors import ForewarnError, Refused, Unavailable
+
+PORTS_PRIVILEGED_MAX: Final = 1023
+
+_REMEDIES: Final[Mapping[int, str]] = {
+    errno.EACCES: (
+        "this user may not use ports below 1024: grant CAP_NET_BIND_SERVICE, or choose another port"
+    ),
+    errno.EADDRNOTAVAIL: (
+        "no interface of this machine has that address: add it to one, or choose another address"
+    ),
+    errno.EADDRINUSE: "another process listens there: stop it, or choose another port",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Where to listen; port 0 means any free one.
+
+    With a machine, everybody who comes there is taken for that machine.
+    """
+
+    host: str
+    port: int
+    machine: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """An address that is ours, by the name under which callers are identified."""
+
+    name: str
+    host: str
+    port: int
+    machine: str | None
+    socket: socket.socket
+
+
+def bind(listeners: Sequence[Listener]) -> tuple[Bound, ...]:
+    """Take all addresses, or none. Nobody is answered yet. Raises: Refused, Unavailable."""
+    bound: list[Bound] = []
+    try:
+        bound.extend(_bind(listener) for listener in listeners)
+    except ForewarnError:
+        for taken in bound:
+            taken.socket.close()
+        raise
+    return tuple(bound)
+
+
+def spell(host: str, port: int) -> str:
+    """An address and a port as one word."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _bind(listener: Listener) -> Bound:
+    where = spell(listener.host, listener.port)
+    try:
+        # Addresses only: what a name means may change while we listen.
+        found = socket.getaddrinfo(
+            listener.host,
+            listener.port,
+            type=socket.SOCK_STREAM,
+            flags=socket.AI_PASSIVE | socket.AI_NUMERICHOST,
+        )
+    except (socket.gaierror, UnicodeError, OverflowError) as error:
+        raise Refused(
+            f"cannot listen on {where}: give an IP address and a port from 0 to 65535"
+        ) from error
+    family, kind, protocol, _, address = found[0]
+    bound = socket.socket(family, kind, protocol)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            # So that the same port can be had for both kinds of address, each by its own listener.
+            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        bound.bind(address)
+        bound.setblocking(False)
+    except (OSError, OverflowError) as error:
+        bound.close()
+        raise _sorted(where, error) from error
+    port = bound.getsockname()[1]
+    return Bound(spell(listener.host, port), listener.host, port, listener.machine, bound)
+
+
+def _sorted(where: str, error: OSError | OverflowError) -> ForewarnError:
+    number = error.errno if isinstance(error, OSError) else None
+    remedy = _REMEDIES.get(number or 0, str(error))
+    family = Unavailable if number == errno.EADDRINUSE else Refused
+    return family(f"cannot listen on {where}: {remedy}")

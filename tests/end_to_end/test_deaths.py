@@ -1,0 +1,102 @@
+"""Killed between any two steps of a story, the service loses nothing and starts nothing early."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from forewarn.testing.processes import ServiceProcess
+from tests.end_to_end.test_stories import ALONE, FLEET, WEB, journal, statuses, wait_for
+
+pytestmark = pytest.mark.end_to_end
+
+STEPS = ("announced", "read", "approved", "started", "over")
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[ServiceProcess]:
+    with ServiceProcess(tmp_path / "data", FLEET) as running:
+        yield running
+
+
+@pytest.mark.parametrize("clean", [False, True], ids=["kill -9", "stopped"])
+@pytest.mark.parametrize("step", STEPS)
+def test_a_story_goes_on_after_a_restart(service: ServiceProcess, step: str, clean: bool) -> None:  # noqa: FBT001
+    """Keeps S9, S16, N6: whatever was answered before the restart still holds after it."""
+
+    def pause(here: str) -> None:
+        if here == step:
+            if clean:
+                assert service.stop() == 0
+                service.start()
+            else:
+                service.restart()
+
+    (event,) = service.announce("Freeze", "web-0", "--duration", "3s")
+    pause("announced")
+    before = service.document(WEB[1])
+    assert [e["EventId"] for e in before["Events"]] == [event["event_id"]]
+    pause("read")
+    assert service.document(WEB[1]) == before, "same incarnation, same document"
+    assert service.approve(WEB[2], event["event_id"]).status == 200
+    pause("approved")
+    assert service.json("show", event["event_id"])["approved"]["by"] == "web-2"
+    wait_for(lambda: statuses(service, WEB[0]) == ["Started"])
+    pause("started")
+    wait_for(lambda: statuses(service, WEB[0]) == [])
+    pause("over")
+
+    after = service.document(WEB[0])
+    assert after == {"DocumentIncarnation": before["DocumentIncarnation"] + 2, "Events": []}
+    assert journal(service, event["event_id"]) == [
+        "announced", "readable", "approved", "started", "completed",
+    ]  # fmt: skip
+
+
+def test_an_unapproved_event_does_not_start_early_however_often_it_dies(
+    service: ServiceProcess,
+) -> None:
+    """Keeps S11, S17: the notice is served across deaths."""
+    (event,) = service.announce("Preempt", "spot")
+    not_before = datetime.fromisoformat(event["not_before"])
+
+    for _ in range(4):
+        service.restart()
+        record = service.json("show", event["event_id"])
+        assert record["status"] == "Scheduled" or datetime.now(UTC) >= not_before
+
+    wait_for(lambda: service.json("show", event["event_id"])["status"] == "Completed", seconds=60)
+    record = service.json("show", event["event_id"])
+    assert datetime.fromisoformat(record["started_at"]) >= not_before
+
+
+def test_a_backup_taken_while_running_is_restored(service: ServiceProcess, tmp_path: Path) -> None:
+    """Keeps S9, S11: incarnations leap, and what became overdue gets its full notice again."""
+    (kept,) = service.announce("Reboot", "alone")
+    (approved,) = service.announce("Redeploy", "web-0")
+    service.json("fleet")
+    backup = tmp_path / "backup.db"
+    # Approved and held back by the backup's moment: after a restore it must not simply start.
+    assert service.run("backup", str(backup)).returncode == 0
+    seen = service.document(WEB[0])["DocumentIncarnation"]
+    assert service.run("cancel", approved["event_id"]).returncode == 0
+
+    in_use = service.run("restore", str(backup), "--replace")
+    assert (in_use.returncode, "held by another process" in in_use.stderr) == (3, True)
+    assert service.stop() == 0
+    refused = service.run("restore", str(backup))
+    assert (refused.returncode, "--replace" in refused.stderr) == (3, True)
+    restored = service.run("restore", str(backup), "--replace")
+    assert restored.returncode == 0, restored.stderr
+
+    service.start()
+    document = service.document(WEB[0])
+    assert seen + 1_000_000 <= document["DocumentIncarnation"] < 2**31
+    assert [e["EventId"] for e in service.document(ALONE)["Events"]] == [kept["event_id"]]
+    entries = json.loads(service.run("journal", "--json").stdout)["entries"]
+    assert "restored" in {entry["what"] for entry in entries}
+    assert list(service.data.glob("forewarn.db.before-restore-*"))

@@ -1,0 +1,83 @@
+"""Who was heard when, and by whom."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from forewarn.clocks import SimulatedClock
+from forewarn.core.ledgers import Ledger
+from forewarn.core.periods import HEARD_EVERY
+from forewarn.service.attendance import Attendance
+from forewarn.testing.worlds import NOON, WEB
+
+HOUR = timedelta(hours=1)
+LEDGER = Ledger(scope=WEB)
+
+
+def marked(at: datetime) -> Ledger:
+    return replace(LEDGER, enabled_at=NOON, heard_at=at)
+
+
+def test_a_scope_never_heard_is_silent_since_the_start() -> None:
+    clock = SimulatedClock(NOON)
+    attendance = Attendance(clock)
+
+    clock.advance(HOUR)
+
+    assert attendance.silent_for(LEDGER) == HOUR
+
+
+def test_hearing_ends_the_silence() -> None:
+    clock = SimulatedClock(NOON)
+    attendance = Attendance(clock)
+    clock.advance(HOUR)
+
+    attendance.hear(WEB.id)
+    clock.advance(timedelta(minutes=1))
+
+    assert attendance.silent_for(LEDGER) == timedelta(minutes=1)
+
+
+def test_setting_the_hands_makes_nobody_silent() -> None:
+    """keeps S13."""
+    clock = SimulatedClock(NOON)
+    attendance = Attendance(clock)
+
+    clock.jump(timedelta(days=300))
+
+    assert attendance.silent_for(LEDGER) == timedelta()
+
+
+def test_a_mark_from_before_the_start_is_no_news() -> None:
+    clock = SimulatedClock(NOON)
+    attendance = Attendance(clock)
+    attendance.adopt(marked(NOON - HOUR))
+
+    clock.advance(HOUR)
+
+    assert attendance.silent_for(marked(NOON - HOUR)) == HOUR
+
+
+def test_a_mark_made_here_is_exact() -> None:
+    clock = SimulatedClock(NOON)
+    attendance = Attendance(clock)
+    clock.advance(HOUR)
+    attendance.mark(WEB.id, clock.now())
+
+    clock.advance(HOUR)
+
+    assert attendance.silent_for(marked(NOON + HOUR)) == HOUR
+
+
+def test_a_mark_made_elsewhere_may_be_older_than_the_last_request() -> None:
+    clock = SimulatedClock(NOON)
+    attendance = Attendance(clock)
+    clock.advance(30 * HOUR)
+
+    assert attendance.silent_for(marked(clock.now())) == timedelta()
+
+    clock.advance(HEARD_EVERY)
+    assert attendance.silent_for(marked(NOON + 30 * HOUR)) == timedelta()
+    clock.advance(HOUR)
+    assert attendance.silent_for(marked(NOON + 30 * HOUR)) == HOUR
