@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.core import ledgers, publishing, starting, waking
@@ -71,7 +71,6 @@ def tend(ledger: Ledger, now: datetime, rules: Periods) -> Decision:
     return ledgers.then(decision, waking.forget(decision.ledger, now, rules))
 
 
-@settings(max_examples=200)
 @given(
     strategies.ledgers(),
     strategies.instants(),

@@ -43,8 +43,8 @@ For example:
 
 A service on this machine is found by its data directory: --data DIR,
 FOREWARN_DATA, ./.forewarn or /var/lib/forewarn. One elsewhere by --endpoint URL
-and --token-file FILE, or FOREWARN_ENDPOINT and FOREWARN_TOKEN. These options may
-stand before or after the command.\
+and --token-file FILE, or FOREWARN_ENDPOINT and FOREWARN_TOKEN. These options
+may stand before or after the command.\
 """
 EPILOGUE: Final = """\
 Exit status:
@@ -129,7 +129,7 @@ def completion(shell: Annotated[Shell, Parameter(name="SHELL")], /) -> None:
 
     For example:
 
-        forewarn completion bash > ~/.local/share/bash-completion/completions/forewarn
+        source <(forewarn completion bash)
         forewarn completion zsh > ~/.zfunc/_forewarn
         forewarn completion fish > ~/.config/fish/completions/forewarn.fish
 

@@ -23,8 +23,8 @@ from forewarn.core.restoring import Overdue
 from forewarn.core.wishes import Wish
 from forewarn.errors import Malformed, Refused
 from forewarn.ids import RandomIds
-from forewarn.web.limits import Limits
-from forewarn.web.server import Listener
+from forewarn.web.listeners import Listener
+from forewarn.web.metadata import Manners
 from forewarn.wiring.directories import DataDirectory
 from forewarn.wiring.logs import start_logging
 from forewarn.wiring.restore import RestoreSettings
@@ -88,7 +88,7 @@ def serve(
         fleet=fleet,
         metadata=tuple(map(_listener, metadata or [METADATA_DEFAULT])),
         control=_control(control),
-        limits=Limits(lenient_post=lenient_post),
+        manners=Manners(lenient_post=lenient_post),
         systemd=Systemd(surroundings.notify_socket),
     )
     say = _say_json if json_ else _say
@@ -113,7 +113,7 @@ def demo(*, data: Path = DATA_DEFAULT) -> None:
     if not fleet.exists():
         fleet.write_text(files("forewarn.cli").joinpath("sample.toml").read_text(), encoding="utf-8")
     machines = (None, *DEMO_MACHINES)
-    ports = range(DEMO_PORT, DEMO_PORT + len(machines))
+    ports = [DEMO_PORT + number for number in range(len(machines))]
     if not all(map(_is_free, ports)):
         ports = [0] * len(machines)
     listeners = (

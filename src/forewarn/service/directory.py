@@ -41,6 +41,11 @@ class Directory:
         """Every scope ever declared, sorted."""
         return tuple(sorted(self._revisions))
 
+    @property
+    def has_machines(self) -> bool:
+        """Whether any machine is known at all."""
+        return bool(self._machines)
+
     def eventful(self) -> tuple[ScopeId, ...]:
         """The scopes whose ledgers hold events, sorted."""
         return tuple(sorted(self._of_scope))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Final
 
 from hypothesis import strategies as st
@@ -25,7 +26,7 @@ from forewarn.core.events import (
     Outcome,
     Result,
 )
-from forewarn.core.journal import Actor, Role
+from forewarn.core.journal import Role
 from forewarn.core.ledgers import Ledger
 from forewarn.core.names import EventId, HostName, Incarnation, MachineName
 from forewarn.core.periods import Periods
@@ -40,32 +41,27 @@ _NAMES: Final = st.sampled_from(
     ["web-0", "web-1", "web-2", "batch_0", "batch_1", "DB", "db-1", "x"]
 )
 _HOSTS: Final = st.sampled_from([None, HostName("host-a"), HostName("host-b")])
+_QUARTER: Final = timedelta(milliseconds=250)
 _OVER: Final = (Result.DONE, Result.FAILED, Result.OVERTAKEN, Result.LOST)
 
 
+@cache
 def spans(longest: timedelta, shortest: timedelta = timedelta()) -> st.SearchStrategy[timedelta]:
-    """Lengths of time, whole seconds more often than not."""
-    whole = st.integers(int(shortest.total_seconds()), int(longest.total_seconds()))
-    return st.one_of(
-        whole.map(lambda seconds: timedelta(seconds=seconds)), st.timedeltas(shortest, longest)
-    )
+    """Lengths of time, in quarters of a second: fine enough to be no whole second, and quick."""
+    quarters = st.integers(shortest // _QUARTER, longest // _QUARTER)
+    return quarters.map(lambda count: count * _QUARTER)
 
 
+@cache
 def instants(within: timedelta = timedelta(days=2)) -> st.SearchStrategy[datetime]:
     """Instants around the epoch."""
     return spans(within, -within).map(lambda span: EPOCH + span)
 
 
+@cache
 def event_ids() -> st.SearchStrategy[EventId]:
     """Upper-case GUIDs."""
     return st.uuids().map(lambda guid: EventId(str(guid).upper()))
-
-
-def actors() -> st.SearchStrategy[Actor]:
-    """Guests, operators and policies, from some address or none."""
-    return st.builds(
-        Actor, st.sampled_from(Role), _NAMES, st.sampled_from(["", "10.0.0.4", "fe80::1"])
-    )
 
 
 def rules() -> st.SearchStrategy[Periods]:
@@ -80,6 +76,7 @@ def rules() -> st.SearchStrategy[Periods]:
     )
 
 
+@cache
 def machines(update_domains: int = 5) -> st.SearchStrategy[Machine]:
     """Machines of a scope with so many update domains."""
     return st.builds(

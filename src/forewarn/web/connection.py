@@ -87,6 +87,7 @@ class Connection(asyncio.Protocol):
         "_ahead",
         "_at_eof",
         "_congested",
+        "_deaf",
         "_parser",
         "_reception",
         "_transport",
@@ -104,7 +105,9 @@ class Connection(asyncio.Protocol):
         self._parser: RequestParser | None = None
         self._ahead = b""
         self._at_eof = False
+        # The guest does not read what we send; we do not read what it sends.
         self._congested = False
+        self._deaf = False
         self.listener = listener
         self.address = ""
         self.deadline = _NEVER
@@ -229,7 +232,8 @@ class Connection(asyncio.Protocol):
             self._parse(data)
         elif self.phase in (Phase.ANSWERING, Phase.WAITING, Phase.DRAINING):
             self._ahead += data
-            if len(self._ahead) > self._reception.limits.ahead_bytes_max:
+            if len(self._ahead) > self._reception.limits.ahead_bytes_max and not self._deaf:
+                self._deaf = True
                 self._transport.pause_reading()
 
     def _parse(self, data: bytes) -> None:
@@ -243,8 +247,9 @@ class Connection(asyncio.Protocol):
             case Progress.HEAD_INCOMPLETE:
                 self._expect_more(Phase.HEAD, self._reception.gate.head_by)
             case Progress.BODY_INCOMPLETE:
+                begins_body = self.phase is not Phase.BODY
                 self._expect_more(Phase.BODY, self._reception.gate.body_by)
-                if parser.is_waiting_for_continue:
+                if begins_body and parser.is_waiting_for_continue:
                     self._give_leave(parser)
 
     def _complete(self, parser: RequestParser, sent_at_once: bytes) -> None:
@@ -281,7 +286,9 @@ class Connection(asyncio.Protocol):
             return
         self.phase = Phase.IDLE
         self.deadline = self._reception.gate.idle_by
-        self._transport.resume_reading()
+        if self._deaf:
+            self._deaf = False
+            self._transport.resume_reading()
         data, self._ahead = self._ahead, b""
         if data:
             self._parse(data)

@@ -85,7 +85,7 @@ def _bind(listener: Listener) -> Bound:
             # So that the same port can be had for both kinds of address, each by its own listener.
             bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         bound.bind(address)
-        bound.setblocking(False)
+        bound.settimeout(0)
     except (OSError, OverflowError) as error:
         bound.close()
         raise _sorted(where, error) from error

@@ -145,7 +145,8 @@ def _share(ledger: Ledger) -> _Share:
     )
 
 
-@dataclass(frozen=True, slots=True)
+# Registries tell collectors apart by identity.
+@dataclass(frozen=True, slots=True, eq=False)
 class _Readings(Collector):
     """Everything of our own, read at the moment of the scrape."""
 

@@ -79,23 +79,26 @@ class RequestParser:
 
     def _advance(self) -> Progress | Refusal:
         while True:
-            match self._connection.next_event():
-                case h11.Request() as head:
-                    refusal = self._admit(head)
-                    if refusal is not None:
-                        return refusal
-                case h11.Data(data=data):
-                    self._body += data
-                    if len(self._body) > self._limits.body_bytes_max:
-                        return refusals.TOO_LARGE
-                case h11.EndOfMessage():
-                    return Progress.COMPLETE
-                case h11.NEED_DATA:
-                    if self.request is None:
-                        return Progress.HEAD_INCOMPLETE
-                    return Progress.BODY_INCOMPLETE
-                case _:
-                    return refusals.UNREADABLE
+            event = self._connection.next_event()
+            if event is h11.NEED_DATA:
+                has_head = self.request is not None
+                return Progress.BODY_INCOMPLETE if has_head else Progress.HEAD_INCOMPLETE
+            if isinstance(event, h11.EndOfMessage):
+                return Progress.COMPLETE
+            refusal = self._take(event)
+            if refusal is not None:
+                return refusal
+
+    def _take(self, event: object) -> Refusal | None:
+        match event:
+            case h11.Request():
+                return self._admit(event)
+            case h11.Data(data=data):
+                self._body += data
+                return refusals.TOO_LARGE if len(self._body) > self._limits.body_bytes_max else None
+            case _:
+                # The connection's end in the middle of a request, or a change of protocols.
+                return refusals.UNREADABLE
 
     def _admit(self, head: h11.Request) -> Refusal | None:
         headers = head.headers

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -19,18 +20,20 @@ import uvloop
 from forewarn.clocks import SystemClock
 from forewarn.config import FleetFile, load_fleet, parse_fleet
 from forewarn.core.journal import SERVICE, Actor
-from forewarn.core.names import MachineName
 from forewarn.core.scopes import Enabling, Origin
 from forewarn.errors import ForewarnError, Refused
 from forewarn.fabrics.simulated import Behaviour, SimulatedFabric
 from forewarn.identities.addresses import AddressBook
 from forewarn.ids import RandomIds
 from forewarn.stores.sqlite import SqliteStore
+from forewarn.web import listeners
 from forewarn.web.app import ControlServer, build_app
 from forewarn.web.control import ControlParts
 from forewarn.web.counters import Counters
 from forewarn.web.limits import Limits
-from forewarn.web.server import Bound, Listener, MetadataServer
+from forewarn.web.listeners import Bound, Listener
+from forewarn.web.metadata import STRICT, Manners
+from forewarn.web.server import MetadataServer
 from forewarn.wiring.assembly import Assembly, assemble
 from forewarn.wiring.directories import DataDirectory
 from forewarn.wiring.systemd import Systemd
@@ -49,6 +52,7 @@ class ServeSettings:
     control: tuple[str, int]
     default_enabling: Enabling = Enabling.ON_REQUEST
     limits: Limits = field(default_factory=Limits)
+    manners: Manners = STRICT
     systemd: Systemd = field(default_factory=lambda: Systemd(None))
 
 
@@ -84,16 +88,22 @@ class _Serve:
 
     async def run(self, on_ready: Callable[[Serving], None]) -> None:
         settings, log = self._settings, self._log
-        loop = asyncio.get_running_loop()
         settings.data.prepare()
         token = settings.data.token()
         fleet = self._read_fleet()
-        clock = SystemClock()
         with ExitStack() as stack:
+            bound = listeners.bind(settings.metadata)
+            for place in bound:
+                stack.callback(place.socket.close)
+            control_socket = stack.enter_context(listening(*settings.control))
+            clock = SystemClock()
             store = SqliteStore(settings.data.database, clock)
             stack.callback(store.close)
-            book = AddressBook()
             fabric = SimulatedFabric(clock)
+            book = AddressBook()
+            for place in bound:
+                if place.machine is not None:
+                    book.pin(place.name, place.machine)
             assembly = assemble(
                 clock=clock,
                 ids=RandomIds(),
@@ -103,6 +113,12 @@ class _Serve:
                 rules=fleet.periods,
                 turn=threading.RLock(),
             )
+            scopes = await asyncio.to_thread(assembly.load)
+            log.info("the store is read", extra={"action": "loaded", "scopes": scopes})
+            if settings.fleet is not None:
+                await asyncio.to_thread(self._apply, assembly, fleet, SERVICE)
+            loop = asyncio.get_running_loop()
+            workers = Workers(assembly, log, partial(loop.call_soon_threadsafe, self._crash))
             counters = Counters()
             guests = MetadataServer(
                 assembly.desk,
@@ -113,60 +129,47 @@ class _Serve:
                 clock=clock,
                 subscription_id=fleet.subscription_id,
                 log=log,
+                manners=settings.manners,
             )
-            bound = guests.bind(settings.metadata)
-            for place, listener in zip(bound, settings.metadata, strict=True):
-                if listener.machine is not None:
-                    book.pin(place.name, listener.machine)
-            scopes = await asyncio.to_thread(assembly.load)
-            log.info("the store is read", extra={"action": "loaded", "scopes": scopes})
-            if settings.fleet is not None:
-                await asyncio.to_thread(self._apply, assembly, fleet, SERVICE)
-            workers = Workers(assembly, log, lambda: loop.call_soon_threadsafe(self._crash))
             parts = ControlParts(
-                desk=assembly.desk,
-                books=assembly.books,
-                journals=assembly.journals,
-                clock=clock,
                 token=token,
+                clock=clock,
+                books=assembly.books,
+                desk=assembly.desk,
+                journals=assembly.journals,
                 apply_fleet=lambda text, name, actor: self._apply(
                     assembly, self._parse(text, name), actor
                 ),
                 reload_fleet=lambda actor: self._reload(assembly, actor),
                 backup=store.backup_to,
-                behave=lambda machine, behavior: _behave(assembly, fabric, machine, behavior),
                 ready=lambda: self._unready(workers),
                 counters=counters,
                 setbacks=lambda: workers.setbacks_total,
+                behave=lambda machine, behavior: _behave(assembly, fabric, machine, behavior),
             )
-            with listening(*settings.control) as control_socket:
-                control = ControlServer(build_app(parts), control_socket)
-                address = "http://{}:{}".format(*_spelled(control_socket))
-                workers.start()
-                stack.callback(workers.stop)
-                await guests.start()
-                control_task = asyncio.create_task(control.serve())
-                self._watch_signals(loop, assembly)
-                settings.data.publish(address, [f"http://{place.name}" for place in bound])
-                stack.callback(settings.data.unpublish)
-                self._state = "serving"
-                settings.systemd.ready()
-                log.info(
-                    "serving",
-                    extra={"metadata": " ".join(p.name for p in bound), "control": address},
-                )
-                serving = Serving(assembly, bound, address, settings.data)
-                await asyncio.to_thread(on_ready, serving)
-                await self._stop.wait()
-                self._state = "stopping"
-                settings.systemd.stopping()
-                log.info("stopping")
-                await guests.stop(GRACE)
-                control.stop()
-                await control_task
+            control = ControlServer(build_app(parts), control_socket)
+            workers.start()
+            stack.callback(workers.stop)
+            await guests.serve(bound)
+            serving_control = asyncio.create_task(control.serve())
+            self._watch_signals(loop, assembly)
+            address = f"http://{listeners.spell(*control_socket.getsockname()[:2])}"
+            settings.data.publish(address, [f"http://{place.name}" for place in bound])
+            stack.callback(settings.data.unpublish)
+            self._state = "serving"
+            settings.systemd.ready()
+            log.info("serving", extra={"action": "serving", "control": address})
+            await asyncio.to_thread(on_ready, Serving(assembly, bound, address, settings.data))
+            await self._stop.wait()
+            self._state = "stopping"
+            settings.systemd.stopping()
+            log.info("stopping", extra={"action": "stopping"})
+            await guests.stop(GRACE)
+            control.stop()
+            await serving_control
         if self._crashed:
             raise Refused("a worker crashed, see the log; nothing acknowledged is lost: start again")
-        log.info("stopped")
+        log.info("stopped", extra={"action": "stopped"})
 
     def _watch_signals(self, loop: asyncio.AbstractEventLoop, assembly: Assembly) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -194,6 +197,11 @@ class _Serve:
         return parse_fleet(text, name, self._settings.default_enabling)
 
     def _apply(self, assembly: Assembly, fleet: FleetFile, actor: Actor) -> tuple[str, ...]:
+        if not fleet.declarations and assembly.directory.has_machines:
+            raise Refused(
+                "the fleet file declares nothing, and all VMs would be gone: was it cut off? "
+                "Leave at least one scope in it"
+            )
         changes = assembly.registrar.apply(fleet.declarations, Origin.FILE, actor)
         if fleet.periods != assembly.rules:
             changes = (*changes, "[periods] changed: restart the service to use them")
@@ -221,7 +229,7 @@ class _Serve:
 
 def _behave(assembly: Assembly, fabric: SimulatedFabric, machine: str, behavior: str) -> None:
     _, name = assembly.directory.machine(machine)
-    fabric.behave(MachineName(name), Behaviour(behavior))
+    fabric.behave(name, Behaviour(behavior))
 
 
 @contextmanager
@@ -239,7 +247,3 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
             ) from error
         yield control
 
-
-def _spelled(bound: socket.socket) -> tuple[str, int]:
-    host, port = bound.getsockname()[:2]
-    return (f"[{host}]" if ":" in host else host), port

@@ -22,7 +22,7 @@ class Workers:
     """Runs the conductor and the feed until told to stop."""
 
     def __init__(
-        self, assembly: Assembly, log: logging.Logger, on_crash: Callable[[], None]
+        self, assembly: Assembly, log: logging.Logger, on_crash: Callable[[], object]
     ) -> None:
         self._assembly = assembly
         self._log = log

@@ -1,0 +1,382 @@
+"""The guests' endpoint on real sockets; the only file of the room that waits, and that logs.
+
+Theory: one thread runs the event loop and answers from the board, without a lock and without the
+store. What commits (approvals, and noting that a scope asked) runs in worker threads, and the
+answer that depends on it is sent after the commit is durable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import resource
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from http import HTTPStatus
+from typing import Final, TypeVar
+
+from forewarn.core.names import ScopeId
+from forewarn.errors import ForewarnError
+from forewarn.ports.clock import Clock
+from forewarn.ports.identities import Caller, Identities
+from forewarn.service.board import Board
+from forewarn.service.desk import Desk
+from forewarn.web import listeners, metadata
+from forewarn.web.connection import Connection, Phase
+from forewarn.web.counters import Counters
+from forewarn.web.gate import Admission, Gate
+from forewarn.web.limits import Limits
+from forewarn.web.listeners import Bound as Bound
+from forewarn.web.listeners import Listener as Listener
+from forewarn.web.memo import Memo
+from forewarn.web.messages import Ending, Reply
+from forewarn.web.metadata import OTHER, STRICT, Decision, Manners, ReadDocument, StartEvents
+from forewarn.web.responses import Responses
+from forewarn.web.waiting import Waiter, WaitingRoom
+from forewarn.wire import refusals
+from forewarn.wire.refusals import Refusal
+
+BACKLOG: Final = 1024
+# File descriptors that are not connections: the store's, the listeners', the log's.
+DESCRIPTORS_RESERVED: Final = 128
+# Addresses of strangers that are named in the log, each once.
+STRANGERS_NAMED_MAX: Final = 1000
+
+_CLOSE: Final = Ending.CLOSE
+
+T = TypeVar("T")
+
+
+class MetadataServer:
+    """Answers guests on any number of addresses."""
+
+    def __init__(  # noqa: PLR0913 - everything it serves with
+        self,
+        desk: Desk,
+        identities: Identities,
+        board: Board,
+        *,
+        limits: Limits,
+        counters: Counters,
+        clock: Clock,
+        subscription_id: str,
+        log: logging.Logger,
+        manners: Manners = STRICT,
+    ) -> None:
+        self.limits = limits
+        self.manners = manners
+        self.memo = Memo(limits)
+        self.gate = Gate(limits, counters, connections_max=_connections_max(limits))
+        self._desk = desk
+        self._identities = identities
+        self._board = board
+        self._counters = counters
+        self._clock = clock
+        self._subscription_id = subscription_id
+        self._log = log
+        self._responses = Responses()
+        self._waiting = WaitingRoom()
+        # Scopes whose request is being noted in the store, and what goes on after that.
+        self._attending: dict[ScopeId, list[Callable[[], None]]] = {}
+        self._strangers: set[str] = set()
+        self._workers = ThreadPoolExecutor(limits.workers, thread_name_prefix="forewarn-guests")
+        self._at_work = 0
+        self._servers: list[asyncio.Server] = []
+        self._sweeping: asyncio.TimerHandle | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopping = False
+        self._quiet = asyncio.Event()
+
+    # -- beginning and end -------------------------------------------------------------------
+
+    async def start(self, wanted: Sequence[Listener]) -> tuple[Bound, ...]:
+        """Listen on all of these addresses, or none. Raises: Refused, Unavailable."""
+        bound = listeners.bind(wanted)
+        await self.serve(bound)
+        return bound
+
+    async def serve(self, bound: Sequence[Bound]) -> None:
+        """Answer on addresses that were taken before, and see to it that they are closed."""
+        assert self._loop is None, "a server is started once"
+        self._loop = asyncio.get_running_loop()
+        self._board.watch(self._note_change)
+        self._sweep(self._loop)
+        for place in bound:
+            server = await self._loop.create_server(
+                partial(Connection, self, place.name), sock=place.socket, backlog=BACKLOG
+            )
+            self._servers.append(server)
+            self._log.info(
+                "listening on %s",
+                place.name,
+                extra={"action": "listen", "listener": place.name},
+            )
+
+    async def stop(self, grace: timedelta) -> None:
+        """Take no more requests, finish what is under way, and close; cut it off after a while."""
+        self._stopping = True
+        for server in self._servers:
+            server.close()
+        for connection in self._waiting.connections:
+            connection.is_last = True
+            self.end_wait(connection)
+        for connection in self._connections():
+            connection.retire()
+        self._note_quiet()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(grace.total_seconds()):
+                await self._quiet.wait()
+        for connection in self._connections():
+            connection.abort()
+        # Transports tell of their end in the loop's next turn.
+        await asyncio.sleep(0)
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        self._workers.shutdown(wait=False, cancel_futures=True)
+
+    def _connections(self) -> tuple[Connection, ...]:
+        return tuple(v for v in self.gate.visitors if isinstance(v, Connection))
+
+    def _note_quiet(self) -> None:
+        if self._stopping and not self.gate.visitors and not self._at_work:
+            self._quiet.set()
+
+    def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._responses.date(self._clock.now())
+        self.gate.sweep(loop.time())
+        self._sweeping = loop.call_later(self.limits.sweep.total_seconds(), self._sweep, loop)
+
+    # -- what connections ask ----------------------------------------------------------------
+
+    def admit(self, connection: Connection) -> Admission:
+        """Count a new connection, and say whether it is served."""
+        connection.is_last = self._stopping
+        if self._identities.identify(connection.listener, connection.address) is None:
+            return self.gate.admit_stranger(connection)
+        connection.is_known = True
+        return self.gate.admit_machine(connection, (connection.listener, connection.address))
+
+    def take(self, connection: Connection, decision: Decision, body: bytes) -> None:
+        """Answer a request, now or later."""
+        try:
+            caller = self._identities.identify(connection.listener, connection.address)
+            action = decision.action
+            if caller is None:
+                self._turn_away(connection, decision)
+            elif isinstance(action, ReadDocument):
+                self._read(connection, decision, action, caller)
+            elif isinstance(action, StartEvents):
+                self._approve(connection, decision, caller, body)
+            else:
+                reply = metadata.answer(
+                    decision, caller, self._desk, subscription_id=self._subscription_id
+                )
+                self._reply(connection, decision, reply)
+        except Exception:  # noqa: BLE001 - a bug costs one answer, not the endpoint
+            self._log.exception(
+                "a request broke", extra={"action": "broken", **_origin(connection)}
+            )
+            if connection.phase is Phase.ANSWERING:
+                self._reply(connection, decision, metadata.refused(refusals.BROKEN))
+            else:
+                connection.abort()
+
+    def refuse(self, connection: Connection, refusal: Refusal) -> None:
+        """Answer what is no request, or one too many, and hang up."""
+        self._counters.answers[OTHER, refusal.status] += 1
+        reply = metadata.refused(refusal)
+        connection.send_off(self._responses.response(reply, _CLOSE))
+
+    def end_wait(self, connection: Connection) -> None:
+        """Answer a long poll with what there is."""
+        waiter = self._waiting.leave(connection)
+        self._counters.waiting = len(self._waiting)
+        if waiter is None:
+            return
+        connection.phase = Phase.ANSWERING
+        # While it waited, the machine may have been given to another scope, or taken away.
+        caller = self._identities.identify(connection.listener, connection.address)
+        if caller is None:
+            self._turn_away(connection, waiter.decision)
+        else:
+            self._show(connection, waiter.decision, waiter.action, caller.scope)
+
+    def forget(self, connection: Connection) -> None:
+        """Take note that a connection is over."""
+        self.gate.leave(connection)
+        if self._waiting.leave(connection) is not None:
+            self._counters.waiting = len(self._waiting)
+        self._note_quiet()
+
+    # -- answers -----------------------------------------------------------------------------
+
+    def _reply(self, connection: Connection, decision: Decision, reply: Reply) -> None:
+        if decision.method == "HEAD":
+            reply = replace(reply, body=b"")
+        ending = _CLOSE if connection.is_last else decision.ending
+        self._counters.answers[decision.route, reply.status] += 1
+        connection.send(self._responses.response(reply, ending), ending)
+
+    def _turn_away(self, connection: Connection, decision: Decision) -> None:
+        self._counters.strangers += 1
+        address = connection.address
+        if address not in self._strangers and len(self._strangers) < STRANGERS_NAMED_MAX:
+            self._strangers.add(address)
+            self._log.warning(
+                "%s is no machine of the fleet, and was turned away",
+                address,
+                extra={"action": "stranger", **_origin(connection)},
+            )
+        connection.is_last = True
+        self._reply(connection, decision, metadata.refused(refusals.stranger(address)))
+
+    def _read(
+        self, connection: Connection, decision: Decision, action: ReadDocument, caller: Caller
+    ) -> None:
+        if self._desk.hear(caller):
+            if not self._desk.posting(caller).is_enabled:
+                # The first answer is given after the scope is enabled for good.
+                connection.suspend()
+                then = partial(self._show_or_wait, connection, decision, action, caller.scope)
+                self._attend(caller, then)
+                return
+            self._attend(caller)
+        if action.wait:
+            self._show_or_wait(connection, decision, action, caller.scope)
+        else:
+            self._show(connection, decision, action, caller.scope)
+
+    def _show(
+        self, connection: Connection, decision: Decision, action: ReadDocument, scope: ScopeId
+    ) -> None:
+        posting = self._board.posting(scope)
+        assert posting is not None, "identities know only scopes that were posted"
+        ending = _CLOSE if connection.is_last else decision.ending
+        status, response = self._responses.document(action, scope, posting, ending)
+        self._counters.answers[decision.route, status] += 1
+        connection.send(response, ending)
+
+    def _show_or_wait(
+        self, connection: Connection, decision: Decision, action: ReadDocument, scope: ScopeId
+    ) -> None:
+        posting = self._board.posting(scope)
+        assert posting is not None, "identities know only scopes that were posted"
+        must_wait = action.wait and not connection.is_last and metadata.is_known(action, posting)
+        if not must_wait or connection.phase is not Phase.ANSWERING:
+            self._show(connection, decision, action, scope)
+            return
+        assert self._loop is not None
+        connection.wait(self._loop.time() + action.wait.total_seconds())
+        waiter = Waiter(decision, action, scope, posting.document.incarnation)
+        self._waiting.enter(connection, waiter)
+        self._counters.waiting = len(self._waiting)
+
+    # -- documents that change ---------------------------------------------------------------
+
+    def _note_change(self, scope: ScopeId) -> None:
+        """Another document is up; told in whichever thread posted it."""
+        assert self._loop is not None
+        # Whoever commits after the endpoint's end has nobody to wake.
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._wake, scope)
+
+    def _wake(self, scope: ScopeId) -> None:
+        posting = self._board.posting(scope)
+        assert posting is not None, "it was posted before it was told"
+        for connection in self._waiting.behind(scope, posting.document.incarnation):
+            self.end_wait(connection)
+
+    # -- commits, in worker threads ----------------------------------------------------------
+
+    def _attend(self, caller: Caller, then: Callable[[], None] | None = None) -> None:
+        """Note in the store that the caller's scope asked; once at a time for each scope."""
+        following = () if then is None else (then,)
+        if caller.scope in self._attending:
+            self._attending[caller.scope].extend(following)
+            return
+        self._attending[caller.scope] = list(following)
+        self._work(partial(self._desk.attend, caller), partial(self._attended, caller))
+
+    def _attended(self, caller: Caller, job: asyncio.Future[None]) -> None:
+        try:
+            job.result()
+        except Exception as error:  # noqa: BLE001 - a bug is logged, and costs no answer
+            # The document is known all the same: the guest gets it, and its next request tries
+            # again.
+            self._counters.attend_failures += 1
+            self._log.warning(
+                "could not note that scope %s asked: %s",
+                caller.scope,
+                error,
+                exc_info=None if isinstance(error, ForewarnError) else error,
+                extra={"action": "attend_failed", **_named(caller)},
+            )
+        for then in self._attending.pop(caller.scope):
+            then()
+
+    def _approve(
+        self, connection: Connection, decision: Decision, caller: Caller, body: bytes
+    ) -> None:
+        connection.suspend()
+        self._work(
+            partial(
+                metadata.answer,
+                decision,
+                caller,
+                self._desk,
+                subscription_id=self._subscription_id,
+                body=body,
+            ),
+            partial(self._approved, connection, decision, caller),
+        )
+
+    def _approved(
+        self, connection: Connection, decision: Decision, caller: Caller, job: asyncio.Future[Reply]
+    ) -> None:
+        try:
+            reply = job.result()
+        except Exception:  # noqa: BLE001 - a bug costs one answer, not the endpoint
+            self._log.exception("an approval broke", extra={"action": "broken", **_named(caller)})
+            reply = metadata.refused(refusals.BROKEN)
+        self._counters.approvals += reply.status == HTTPStatus.OK
+        self._log.info(
+            "%s asked to start events: %s",
+            caller.machine,
+            reply.status,
+            extra={"action": "approve", "status": reply.status, **_named(caller)},
+        )
+        self._reply(connection, decision, reply)
+
+    def _work(self, job: Callable[[], T], then: Callable[[asyncio.Future[T]], None]) -> None:
+        """Do this in a worker thread, and go on with the outcome in ours."""
+        assert self._loop is not None
+        self._at_work += 1
+
+        def end(done: asyncio.Future[T]) -> None:
+            self._at_work -= 1
+            # Whatever was not even begun when the grace was over has nobody to be told.
+            if not done.cancelled():
+                then(done)
+            self._note_quiet()
+
+        self._loop.run_in_executor(self._workers, job).add_done_callback(end)
+
+
+def _connections_max(limits: Limits) -> int:
+    """What the limits allow, or the system if that is less."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return limits.connections_max
+    return min(limits.connections_max, max(soft - DESCRIPTORS_RESERVED, 1))
+
+
+def _origin(connection: Connection) -> dict[str, str]:
+    return {"listener": connection.listener, "address": connection.address}
+
+
+def _named(caller: Caller) -> dict[str, str]:
+    return {"scope": caller.scope, "machine": caller.machine, "address": caller.address}
