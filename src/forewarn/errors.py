@@ -78,4 +78,6 @@ class UnknownEvent(Unknown):
     """No event of that id is known in the caller's scope."""
 
     def __init__(self, event_id: str) -> None:
-        super().__init__(f"no event {event_id} is known here; `forewarn events` lists the open ones")
+        super().__init__(
+            f"no event {event_id} is known here; `forewarn events` lists the open ones"
+        )

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.config import parse_fleet
+from forewarn.config.fleets import parse_fleet
 from forewarn.errors import Malformed
 
 # Line 1 to 6; what a test adds begins on line 7.

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.config import parse_duration
+from forewarn.config.durations import parse_duration
 from forewarn.errors import Malformed
 
 

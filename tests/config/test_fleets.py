@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.config import FleetFile, load_fleet, parse_fleet
+from forewarn.config.fleets import FleetFile, load_fleet, parse_fleet
 from forewarn.core.names import HostName, MachineName
 from forewarn.core.periods import Periods
 from forewarn.core.rosters import Declaration

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from forewarn.config import Surroundings
+from forewarn.config.surroundings import Surroundings
 
 
 def test_the_environment_says_where_the_service_is() -> None:

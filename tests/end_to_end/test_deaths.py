@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from tests.end_to_end.test_stories import ALONE, FLEET, WEB, journal, statuses, wait_for
 
 from forewarn.testing.processes import ServiceProcess
-from tests.end_to_end.test_stories import ALONE, FLEET, WEB, journal, statuses, wait_for
 
 pytestmark = pytest.mark.end_to_end
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.end_to_end
 def lines(tmp_path: Path) -> Iterator[list[str]]:
     """What the demo prints, up to its last line, while it runs."""
     with (tmp_path / "log").open("w") as log:
-        demo = subprocess.Popen(  # noqa: S603
+        demo = subprocess.Popen(
             [sys.executable, "-m", "forewarn", "demo", "--data", str(tmp_path / "demo data")],
             stdout=subprocess.PIPE, stderr=log, text=True,
         )  # fmt: skip
@@ -37,7 +37,7 @@ def lines(tmp_path: Path) -> Iterator[list[str]]:
 
 
 def paste(line: str) -> str:
-    done = subprocess.run(  # noqa: S603
+    done = subprocess.run(
         ["/bin/bash", "-c", line], capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 0, f"{line}\n{done.stderr}"

@@ -46,7 +46,7 @@ def test_the_endpoint_is_plain_http_at_its_real_address(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
 
-    done = subprocess.run(  # noqa: S603
+    done = subprocess.run(
         ["/usr/bin/unshare", "--map-root-user", "--net", "bash", "-c", STORY],
         env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "PYTHON": sys.executable,
              "PYTHONPATH": str(Path("src").resolve()), "FLEET": str(fleet), "DATA": str(data)},

@@ -140,9 +140,7 @@ def test_after_many_conflicts_the_caller_is_told() -> None:
         # Whatever it does, it is another value each time.
         library.rival.amend(
             ASKING.id,
-            lambda found: Decision(
-                replace(found, incarnation=Incarnation(found.incarnation + 1))
-            ),
+            lambda found: Decision(replace(found, incarnation=Incarnation(found.incarnation + 1))),
         )
 
     # A rival's own commit passes through the store too.

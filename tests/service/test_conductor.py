@@ -121,7 +121,7 @@ def test_what_is_not_on_the_board_is_not_readable() -> None:
     here.conductor.note(placed.ledger)
 
     here.settle()
-    assert here.event(placed.event.id).readable_at is None
+    assert there.event(placed.event.id).readable_at is None
 
     here.parts.feed.follow(100)
     here.settle()
@@ -333,9 +333,7 @@ def test_one_machine_out_of_reach_does_not_keep_the_others_waiting() -> None:
     turn = world.settle()
 
     assert [impact.order.machine for impact in world.fabric.impacts] == ["web-3"]
-    assert [(s.scope, str(s.error)) for s in turn.setbacks] == [
-        (WEB.id, "web-0 cannot be reached")
-    ]
+    assert [(s.scope, str(s.error)) for s in turn.setbacks] == [(WEB.id, "web-0 cannot be reached")]
     world.fabric.behave(WEB_0, Behaviour.OBEYS)
     world.advance(MINUTE)
     assert world.event(event.id).status is EventStatus.COMPLETED

@@ -371,7 +371,9 @@ def test_a_canceled_event_leaves_the_document_and_never_starts() -> None:
         world.desk.cancel(event.id, OPERATOR)
 
 
-@pytest.mark.parametrize("by", [timedelta(hours=1), NOON + timedelta(hours=1, minutes=15, seconds=2)])
+@pytest.mark.parametrize(
+    "by", [timedelta(hours=1), NOON + timedelta(hours=1, minutes=15, seconds=2)]
+)
 def test_an_event_is_postponed_by_a_while_or_to_an_instant(by: timedelta) -> None:
     """keeps N5, N6: every NotBefore shown is on record."""
     world = World(WEB)
@@ -387,7 +389,9 @@ def test_an_event_is_postponed_by_a_while_or_to_an_instant(by: timedelta) -> Non
     assert world.event(event.id).status is EventStatus.SCHEDULED
 
 
-@pytest.mark.parametrize("by", [-MINUTE, timedelta(), timedelta.min, timedelta.max, 25 * 60 * MINUTE])
+@pytest.mark.parametrize(
+    "by", [-MINUTE, timedelta(), timedelta.min, timedelta.max, 25 * 60 * MINUTE]
+)
 def test_an_event_is_moved_later_only_and_a_day_at_most(by: timedelta) -> None:
     """keeps N5."""
     world = World(WEB)
@@ -442,9 +446,7 @@ def test_a_hardware_failure_is_started_and_shown_at_once() -> None:
     world = World(WEB)
     running = world.announce(EventType.REBOOT, "web-0", "web-3")
     world.approve("10.0.0.10", running.id)
-    failure = Wish(
-        type=EventType.REDEPLOY, machines=("web-0",), cause=Cause.HARDWARE_FAILURE
-    )
+    failure = Wish(type=EventType.REDEPLOY, machines=("web-0",), cause=Cause.HARDWARE_FAILURE)
 
     (placed,) = world.desk.announce(failure, (), OPERATOR)
 

@@ -147,3 +147,9 @@ def test_forgetting_one_event_keeps_the_others() -> None:
     assert world.parts.directory.event(second.id) == ScopeId("rg1/web")
     with pytest.raises(UnknownEvent):
         world.parts.directory.event(first.id)
+
+
+def test_whether_anybody_is_there_at_all() -> None:
+    assert not noted().has_machines
+    assert not noted(replace(WEB, machines=())).has_machines
+    assert noted(WEB).has_machines

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from http.client import HTTPConnection
@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from forewarn.testing.worlds import WEB, World
-from forewarn.web.app import THREADS, ControlServer, build_app
+from forewarn.web.app import CALLS_MAX, THREADS, ControlServer, build_app
 from forewarn.web.calls import BODY_BYTES_MAX
 from forewarn.web.control import ControlParts
 from forewarn.web.counters import Counters
@@ -248,3 +248,27 @@ def test_readers_who_wait_keep_nobody_waiting_and_end_when_the_service_does(
 
     assert time.monotonic() - asked_at < SECONDS_MAX / 2
     assert all(page["entries"] == [] for page in pages)
+
+
+def test_calls_beyond_the_limit_are_told_to_come_again(service: Service) -> None:
+    end = service.ask("GET", "/fabric/v1/journal").json["cursor"]
+    waiting = (
+        f"GET /fabric/v1/journal?after={end}&wait=30 HTTP/1.1\r\n"
+        f"Host: x\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"
+    ).encode()
+    with ExitStack() as stack:
+        for _ in range(CALLS_MAX):
+            reader = socket.create_connection(("127.0.0.1", service.port), timeout=SECONDS_MAX)
+            stack.enter_context(reader).sendall(waiting)
+        until = time.monotonic() + SECONDS_MAX
+        reply = service.ask("GET", "/fabric/v1/events")
+        while reply.status == 200 and time.monotonic() < until:
+            reply = service.ask("GET", "/fabric/v1/events")
+
+        assert (reply.status, reply.headers["retry-after"]) == (503, "1")
+        assert service.ask("GET", "/healthz").status == 200
+
+    # Readers who left make room.
+    while reply.status == 503 and time.monotonic() < until:
+        reply = service.ask("GET", "/fabric/v1/events")
+    assert reply.status == 200

@@ -13,7 +13,7 @@ from forewarn.cli.client import FOLLOW_SECONDS, Client
 from forewarn.cli.connection import ANY, Connection
 from forewarn.cli.options import AsJson
 from forewarn.cli.phrases import parse_instant, spell, when
-from forewarn.cli.pictures import scope_name, summary
+from forewarn.cli.pictures import actor_name, scope_name, summary
 from forewarn.cli.tables import print_json, print_json_line, print_line
 from forewarn.errors import Malformed
 
@@ -131,13 +131,12 @@ def _print_entries(entries: list[Entry]) -> None:
 
 def _line(entry: Entry) -> str:
     actor = entry["by"]
-    where = f" from {actor['address']}" if actor["address"] else ""
     parts = [
         when(entry["at"]),
         entry["what"].ljust(9),
         scope_name(entry["resource_group"], entry["scope"]),
         summary(entry["event"]) if entry["event"] else "",
-        f"by {actor['role']} {actor['name']}{where}",
+        f"by {actor_name(actor['role'], actor['name'], actor['address'])}",
         entry["note"],
     ]
     return "  ".join(part for part in parts if part)

@@ -61,6 +61,12 @@ def scope_name(resource_group: str, scope: str) -> str:
     return f"{resource_group}/{scope}" if scope else ""
 
 
+def actor_name(role: str, name: str, address: str) -> str:
+    """Who did something, and from where, as far as that says more than the role alone."""
+    known = role if name == role else f"{role} {name}"
+    return f"{known} from {address}" if address else known
+
+
 def summary(event: Event) -> str:
     """An event in a few words."""
     return f"{event['event_id']} ({event['type']} of {', '.join(event['resources'])})"
@@ -95,8 +101,8 @@ def _approved(event: Event) -> str:
     approval = event["approved"]
     if approval is None:
         return ""
-    where = f" from {approval['address']}" if approval["address"] else ""
-    return f"{when(approval['at'])} by {approval['role']} {approval['by']}{where}"
+    by = actor_name(approval["role"], approval["by"], approval["address"])
+    return f"{when(approval['at'])} by {by}"
 
 
 def _length(amount: float | None) -> str:

@@ -10,12 +10,12 @@ from datetime import timedelta
 from importlib.resources import files
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Final, Literal
 
-from cyclopts import Parameter
-
+from forewarn.cli.options import AsJson
 from forewarn.clocks import SystemClock
-from forewarn.config import Surroundings, load_fleet
+from forewarn.config.fleets import load_fleet
+from forewarn.config.surroundings import Surroundings
 from forewarn.core.events import Event, EventType
 from forewarn.core.journal import Actor, Role
 from forewarn.core.periods import Periods
@@ -46,79 +46,71 @@ def serve(
     *,
     fleet: Path | None = None,
     data: Path | None = None,
-    metadata: list[str] | None = None,
+    metadata: tuple[str, ...] = (),
     control: str = "127.0.0.1:0",
     log_format: Literal["text", "json"] = "text",
-    lenient_post: Annotated[bool, Parameter(negative=())] = False,
-    json_: Annotated[bool, Parameter(name="--json", negative=())] = False,
+    lenient_post: bool = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Serve scheduled events to a fleet, until stopped by SIGTERM or Ctrl-C.
+    """Serve scheduled events to a fleet.
 
-    SIGHUP reads the fleet file again; a file with errors changes nothing.
+    It serves until it is stopped by SIGTERM or Ctrl-C. SIGHUP reads the fleet
+    file again; a file with errors changes nothing.
 
-    Examples
-    --------
-    The real address, on a host whose guests reach it:
-        forewarn serve --fleet /etc/forewarn/fleet.toml --data /var/lib/forewarn
+    For example, at the real address, on a host whose guests reach it:
 
-    A try on loopback, where port 8170 plays the VM web-0:
-        forewarn serve --fleet fleet.toml --metadata 127.0.0.1:8169 --metadata 127.0.0.1:8170=web-0
+        forewarn serve --fleet fleet.toml --data /var/lib/forewarn
 
-    Parameters
-    ----------
-    fleet
-        The fleet file: scopes, VMs, their addresses. Without one, the fleet of the last start.
-    data
-        The data directory: database, token, addresses. Default: FOREWARN_DATA, else .forewarn.
-    metadata
-        ADDR:PORT where guests ask; may be repeated; port 0 chooses and prints. On loopback,
-        ADDR:PORT=VM plays that VM whoever asks. Default: 169.254.169.254:80.
-    control
-        ADDR:PORT of the operators' API, on loopback; port 0 chooses.
-    log_format
-        How the log on standard error looks.
-    lenient_post
-        Accept approvals without the header "Metadata: true", as some old clients send them.
-    json_
-        Print the addresses as one line of JSON.
+    On loopback, where port 8170 plays the VM web-0:
+
+        forewarn serve --fleet fleet.toml --metadata 127.0.0.1:8170=web-0
+
+    Args:
+        fleet: The fleet file: scopes, VMs, their addresses. Without one, the fleet of the last start.
+        data: Where the database and the token are; FOREWARN_DATA, else .forewarn.
+        metadata: ADDR:PORT where guests ask, 169.254.169.254:80 if none is given; may be given
+            several times; port 0 chooses one. On loopback, ADDR:PORT=VM plays that VM.
+        control: ADDR:PORT of the operators' API, on loopback; port 0 chooses one.
+        log_format: How the log on the standard error looks.
+        lenient_post: Accept approvals without the Metadata header, as old clients send them.
+        as_json: Print the addresses as one line of JSON.
     """
     surroundings = Surroundings.of_this_process()
     settings = ServeSettings(
         data=DataDirectory(data or surroundings.data_directory or DATA_DEFAULT),
         fleet=fleet,
-        metadata=tuple(map(_listener, metadata or [METADATA_DEFAULT])),
+        metadata=tuple(map(_listener, metadata or (METADATA_DEFAULT,))),
         control=_control(control),
         manners=Manners(lenient_post=lenient_post),
         systemd=Systemd(surroundings.notify_socket),
     )
-    say = _say_json if json_ else _say
+    say = _say_json if as_json else _say
     serve_forever(settings, start_logging(log_format), say)
 
 
 def demo(*, data: Path = DATA_DEFAULT) -> None:
-    """Serve a sample fleet on loopback, with an event already there, and say what to try.
+    """Serve a sample fleet on loopback, and say what to try.
 
-    Examples
-    --------
-    forewarn demo
+    For example:
 
-    Parameters
-    ----------
-    data
-        Where the demo keeps its database; it goes on where it was left.
+        forewarn demo
+
+    Args:
+        data: Where the demo keeps its database; it goes on where it was left.
     """
     directory = DataDirectory(data)
     directory.prepare()
     fleet = directory.path / "fleet.toml"
     if not fleet.exists():
-        fleet.write_text(files("forewarn.cli").joinpath("sample.toml").read_text(), encoding="utf-8")
+        fleet.write_text(
+            files("forewarn.cli").joinpath("sample.toml").read_text(), encoding="utf-8"
+        )
     machines = (None, *DEMO_MACHINES)
     ports = [DEMO_PORT + number for number in range(len(machines))]
     if not all(map(_is_free, ports)):
         ports = [0] * len(machines)
     listeners = (
-        Listener("127.0.0.1", port, machine)
-        for port, machine in zip(ports, machines, strict=True)
+        Listener("127.0.0.1", port, machine) for port, machine in zip(ports, machines, strict=True)
     )
     settings = ServeSettings(
         data=directory, fleet=fleet, metadata=tuple(listeners), control=("127.0.0.1", 0)
@@ -127,16 +119,16 @@ def demo(*, data: Path = DATA_DEFAULT) -> None:
 
 
 def check_config(fleet: Path) -> None:
-    """Read a fleet file and say all that is wrong with it; nothing is changed.
+    """Say all that is wrong with a fleet file.
 
-    Examples
-    --------
-    forewarn check-config fleet.toml
+    Nothing is changed.
 
-    Parameters
-    ----------
-    fleet
-        The fleet file.
+    For example:
+
+        forewarn check-config fleet.toml
+
+    Args:
+        fleet: The fleet file.
     """
     found = load_fleet(fleet)
     machines = sum(len(declared.scope.machines) for declared in found.declarations)
@@ -148,27 +140,23 @@ def restore(
     *,
     data: Path | None = None,
     overdue: Literal["cancel", "reannounce"] = "reannounce",
-    replace: Annotated[bool, Parameter(negative=())] = False,
+    replace: bool = False,
 ) -> None:
-    """Put a backup in the place of the service's database; the service must not be running.
+    """Put a backup in the place of the service's database.
 
-    Incarnations leap ahead of all that guests can have seen since the backup. Events that would
-    have started meanwhile are canceled, and announced again with full notice if wanted.
+    The service must not be running. Incarnations leap ahead of all that guests
+    can have seen since the backup. Events that would have started meanwhile are
+    canceled, and announced again with full notice unless told otherwise.
 
-    Examples
-    --------
-    forewarn restore /var/backups/forewarn.db --data /var/lib/forewarn --replace
+    For example:
 
-    Parameters
-    ----------
-    backup
-        A file made by `forewarn backup`.
-    data
-        The data directory. Default: FOREWARN_DATA, else .forewarn.
-    overdue
-        What becomes of events that would have started since the backup.
-    replace
-        Set a database that is there already aside, under another name.
+        forewarn restore /var/backups/forewarn.db --data /var/lib/forewarn
+
+    Args:
+        backup: A file made by `forewarn backup`.
+        data: The data directory; FOREWARN_DATA, else .forewarn.
+        overdue: What becomes of events that would have started since the backup.
+        replace: Set a database that is there already aside, under another name.
     """
     directory = DataDirectory(data or Surroundings.of_this_process().data_directory or DATA_DEFAULT)
     settings = RestoreSettings(

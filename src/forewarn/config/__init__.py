@@ -4,9 +4,3 @@ Law: no other room reads a settings file or the environment, and no room below h
 one: they take plain arguments. A file is understood as a whole or refused as a whole, with all
 that is wrong in it, each with its line and its remedy.
 """
-
-from forewarn.config.durations import parse_duration
-from forewarn.config.fleets import FleetFile, load_fleet, parse_fleet
-from forewarn.config.surroundings import Surroundings
-
-__all__ = ["FleetFile", "Surroundings", "load_fleet", "parse_duration", "parse_fleet"]

@@ -56,9 +56,7 @@ _CERTAINLY_UNDONE: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_FULL})
 
 
 @contextmanager
-def translated(
-    path: Path, final: Mapping[int, type[Refused]] = _NONE_FINAL
-) -> Iterator[None]:
+def translated(path: Path, final: Mapping[int, type[Refused]] = _NONE_FINAL) -> Iterator[None]:
     """The one door: troubles of SQLite and of the disk leave as ours, `final` ones as refusals."""
     try:
         yield

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
 VERSION: Final = "2020-07-01"
@@ -76,7 +76,7 @@ class ServiceProcess:
         self.metadata: list[str] = []
         self.control = ""
 
-    def __enter__(self) -> ServiceProcess:
+    def __enter__(self) -> Self:
         self.start()
         return self
 
@@ -154,7 +154,7 @@ class ServiceProcess:
     def document(self, source: str) -> Any:  # noqa: ANN401 - Azure's document
         """The document as the machine at this address reads it now."""
         reply = self.get(source)
-        assert reply.status == 200, reply  # noqa: PLR2004
+        assert reply.status == 200, reply
         return reply.json
 
     def approve(self, source: str, *event_ids: str) -> HttpReply:

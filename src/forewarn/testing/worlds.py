@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -61,6 +62,7 @@ class World:
         fabric: SimulatedFabric | None = None,
         ids: Ids | None = None,
         rules: Periods | None = None,
+        turn: AbstractContextManager[object] | None = None,
     ) -> None:
         self.clock = clock or SimulatedClock(NOON)
         self.store: Store = store or MemoryStore(self.clock)
@@ -73,6 +75,7 @@ class World:
             fabric=self.fabric,
             identities=AddressBook(),
             rules=rules or Periods(),
+            turn=turn,
         )
         self.desk = self.parts.desk
         self.conductor = self.parts.conductor

@@ -117,6 +117,11 @@ class Connection(asyncio.Protocol):
         # Whether the next answer is the last one, whatever the guest wishes.
         self.is_last = False
 
+    @property
+    def place(self) -> tuple[str, str]:
+        """Where it comes from: for everybody there, one quota."""
+        return self.listener, self.address
+
     # -- what the network does ---------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -260,7 +265,7 @@ class Connection(asyncio.Protocol):
         decision = metadata.decide(parser.request, self._reception.manners)
         # Only what stands alone is remembered; what is part of something may be part of a trick.
         if sent_at_once and self.is_known and not self._ahead and not parser.has_body:
-            self._reception.memo.remember(sent_at_once, decision, by=self.address)
+            self._reception.memo.remember(sent_at_once, decision, by=self.place)
         self.phase = Phase.ANSWERING
         self._reception.take(self, decision, parser.body)
 

@@ -11,6 +11,7 @@ nobody else's. If very many callers do so, the memo is emptied, and everybody pa
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Hashable
 
 from forewarn.web.limits import Limits
 from forewarn.web.metadata import Decision
@@ -22,15 +23,15 @@ class Memo:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._decisions: dict[bytes, Decision] = {}
-        self._brought: dict[str, deque[bytes]] = {}
+        self._brought: dict[Hashable, deque[bytes]] = {}
         # Bound once: it is called for every request.
         self.recall = self._decisions.get
 
     def __len__(self) -> int:
         return len(self._decisions)
 
-    def remember(self, sent: bytes, decision: Decision, *, by: str) -> None:
-        """Keep what was decided about these bytes, at the expense of the caller at this address."""
+    def remember(self, sent: bytes, decision: Decision, *, by: Hashable) -> None:
+        """Keep what was decided about these bytes, at the expense of the caller."""
         if len(sent) > self._limits.memo_key_bytes_max or sent in self._decisions:
             return
         if len(self._decisions) >= self._limits.memo_entries_max:

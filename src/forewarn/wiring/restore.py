@@ -52,7 +52,9 @@ def restore(settings: RestoreSettings, clock: Clock, ids: Ids, actor: Actor) -> 
         finally:
             store.close()
         if database.exists():
-            aside = database.with_name(f"{database.name}.before-restore-{clock.now():%Y%m%dT%H%M%SZ}")
+            aside = database.with_name(
+                f"{database.name}.before-restore-{clock.now():%Y%m%dT%H%M%SZ}"
+            )
             database.rename(aside)
         draft.rename(database)
         _sync(settings.data.path)

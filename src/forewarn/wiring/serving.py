@@ -7,7 +7,7 @@ import logging
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -18,13 +18,14 @@ from typing import Final
 import uvloop
 
 from forewarn.clocks import SystemClock
-from forewarn.config import FleetFile, load_fleet, parse_fleet
+from forewarn.config.fleets import FleetFile, load_fleet, parse_fleet
 from forewarn.core.journal import SERVICE, Actor
 from forewarn.core.scopes import Enabling, Origin
 from forewarn.errors import ForewarnError, Refused
 from forewarn.fabrics.simulated import Behaviour, SimulatedFabric
 from forewarn.identities.addresses import AddressBook
 from forewarn.ids import RandomIds
+from forewarn.ports.store import Store
 from forewarn.stores.sqlite import SqliteStore
 from forewarn.web import listeners
 from forewarn.web.app import ControlServer, build_app
@@ -79,6 +80,8 @@ def serve(
 
 
 class _Serve:
+    """One run of the service, from its settings to its end."""
+
     def __init__(self, settings: ServeSettings, log: logging.Logger) -> None:
         self._settings = settings
         self._log = log
@@ -92,61 +95,20 @@ class _Serve:
         token = settings.data.token()
         fleet = self._read_fleet()
         with ExitStack() as stack:
+            # Addresses first: who cannot listen need not read a database.
             bound = listeners.bind(settings.metadata)
             for place in bound:
                 stack.callback(place.socket.close)
             control_socket = stack.enter_context(listening(*settings.control))
-            clock = SystemClock()
-            store = SqliteStore(settings.data.database, clock)
+            store = SqliteStore(settings.data.database, SystemClock())
             stack.callback(store.close)
-            fabric = SimulatedFabric(clock)
-            book = AddressBook()
-            for place in bound:
-                if place.machine is not None:
-                    book.pin(place.name, place.machine)
-            assembly = assemble(
-                clock=clock,
-                ids=RandomIds(),
-                store=store,
-                fabric=fabric,
-                identities=book,
-                rules=fleet.periods,
-                turn=threading.RLock(),
-            )
-            scopes = await asyncio.to_thread(assembly.load)
-            log.info("the store is read", extra={"action": "loaded", "scopes": scopes})
-            if settings.fleet is not None:
-                await asyncio.to_thread(self._apply, assembly, fleet, SERVICE)
+            assembly = self._assemble(store, bound, fleet)
+            await asyncio.to_thread(self._load, assembly, fleet)
             loop = asyncio.get_running_loop()
             workers = Workers(assembly, log, partial(loop.call_soon_threadsafe, self._crash))
             counters = Counters()
-            guests = MetadataServer(
-                assembly.desk,
-                book,
-                assembly.board,
-                limits=settings.limits,
-                counters=counters,
-                clock=clock,
-                subscription_id=fleet.subscription_id,
-                log=log,
-                manners=settings.manners,
-            )
-            parts = ControlParts(
-                token=token,
-                clock=clock,
-                books=assembly.books,
-                desk=assembly.desk,
-                journals=assembly.journals,
-                apply_fleet=lambda text, name, actor: self._apply(
-                    assembly, self._parse(text, name), actor
-                ),
-                reload_fleet=lambda actor: self._reload(assembly, actor),
-                backup=store.backup_to,
-                ready=lambda: self._unready(workers),
-                counters=counters,
-                setbacks=lambda: workers.setbacks_total,
-                behave=lambda machine, behavior: _behave(assembly, fabric, machine, behavior),
-            )
+            guests = self._guests(assembly, fleet, counters)
+            parts = self._parts(assembly, store, token, counters, workers)
             control = ControlServer(build_app(parts), control_socket)
             workers.start()
             stack.callback(workers.stop)
@@ -156,20 +118,84 @@ class _Serve:
             address = f"http://{listeners.spell(*control_socket.getsockname()[:2])}"
             settings.data.publish(address, [f"http://{place.name}" for place in bound])
             stack.callback(settings.data.unpublish)
-            self._state = "serving"
+            self._tell("serving", control=address)
             settings.systemd.ready()
-            log.info("serving", extra={"action": "serving", "control": address})
             await asyncio.to_thread(on_ready, Serving(assembly, bound, address, settings.data))
             await self._stop.wait()
-            self._state = "stopping"
+            self._tell("stopping")
             settings.systemd.stopping()
-            log.info("stopping", extra={"action": "stopping"})
             await guests.stop(GRACE)
             control.stop()
             await serving_control
         if self._crashed:
-            raise Refused("a worker crashed, see the log; nothing acknowledged is lost: start again")
-        log.info("stopped", extra={"action": "stopped"})
+            raise Refused(
+                "a worker crashed, see the log; nothing acknowledged is lost: start again"
+            )
+        self._tell("stopped")
+
+    def _assemble(self, store: Store, bound: Sequence[Bound], fleet: FleetFile) -> Assembly:
+        book = AddressBook()
+        for place in bound:
+            if place.machine is not None:
+                book.pin(place.name, place.machine)
+        clock = SystemClock()
+        return assemble(
+            clock=clock,
+            ids=RandomIds(),
+            store=store,
+            fabric=SimulatedFabric(clock),
+            identities=book,
+            rules=fleet.periods,
+            turn=threading.RLock(),
+        )
+
+    def _load(self, assembly: Assembly, fleet: FleetFile) -> None:
+        scopes = assembly.load()
+        self._log.info("the store is read", extra={"action": "loaded", "scopes": scopes})
+        if self._settings.fleet is not None:
+            self._apply(assembly, fleet, SERVICE)
+
+    def _guests(self, assembly: Assembly, fleet: FleetFile, counters: Counters) -> MetadataServer:
+        return MetadataServer(
+            assembly.desk,
+            assembly.identities,
+            assembly.board,
+            limits=self._settings.limits,
+            counters=counters,
+            clock=assembly.clock,
+            subscription_id=fleet.subscription_id,
+            log=self._log,
+            manners=self._settings.manners,
+        )
+
+    def _parts(
+        self,
+        assembly: Assembly,
+        store: SqliteStore,
+        token: str,
+        counters: Counters,
+        workers: Workers,
+    ) -> ControlParts:
+        return ControlParts(
+            token=token,
+            clock=assembly.clock,
+            books=assembly.books,
+            desk=assembly.desk,
+            journals=assembly.journals,
+            apply_fleet=lambda text, name, actor: self._apply(
+                assembly, self._parse(text, name), actor
+            ),
+            reload_fleet=partial(self._reload, assembly),
+            backup=store.backup_to,
+            ready=lambda: self._unready(workers),
+            counters=counters,
+            setbacks=lambda: workers.setbacks_total,
+            behave=partial(_behave, assembly),
+        )
+
+    def _tell(self, state: str, **details: str) -> None:
+        self._state = state
+        self._log.info(state, extra={"action": state, **details})
 
     def _watch_signals(self, loop: asyncio.AbstractEventLoop, assembly: Assembly) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -223,13 +249,15 @@ class _Serve:
         try:
             self._reload(assembly, SERVICE)
         except ForewarnError as error:
-            self._log.error(str(error), extra={"action": "reload_refused"})  # noqa: TRY400 - no bug
+            self._log.error(str(error), extra={"action": "reload_refused"})
         self._settings.systemd.ready()
 
 
-def _behave(assembly: Assembly, fabric: SimulatedFabric, machine: str, behavior: str) -> None:
+def _behave(assembly: Assembly, machine: str, behavior: str) -> None:
+    """Tell a machine of the simulated fabric, the only one there is, how to behave."""
+    assert isinstance(assembly.fabric, SimulatedFabric), "see _assemble"
     _, name = assembly.directory.machine(machine)
-    fabric.behave(name, Behaviour(behavior))
+    assembly.fabric.behave(name, Behaviour(behavior))
 
 
 @contextmanager
@@ -246,4 +274,3 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
                 "choose another address, or port 0 for any free one"
             ) from error
         yield control
-
