@@ -46,7 +46,7 @@ fix: .venv/.dev ## repair what a machine can repair: the only target that edits 
 	.venv/bin/ruff format
 
 clean: ## remove everything that was made here
-	rm -rf .venv .pytest_tmp .coverage .coverage.* htmlcov build dist
+	rm -rf .venv .forewarn .pytest_tmp .coverage .coverage.* htmlcov build dist
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -153,20 +153,21 @@ def test_two_listeners_serve_one_fleet(world: World) -> None:
     assert names[1].startswith("127.0.0.2:")
 
 
-def test_whoever_comes_to_a_pinned_listener_is_that_machine(world: World) -> None:
+def test_whoever_comes_to_a_pinned_listener_is_that_machine() -> None:
+    world = World()
+    endpoint = Endpoint(world, listeners=(Listener("127.0.0.1", 0), Listener("127.0.0.1", 0)))
     book = world.parts.identities
     assert isinstance(book, AddressBook)
-    bound = listeners.bind((Listener("127.0.0.1", 0, "web-2"), Listener("127.0.0.1", 0)))
-    for place in bound:
-        place.socket.close()
-        if place.machine is not None:
-            book.pin(place.name, place.machine)
-    wanted = [Listener(place.host, place.port, place.machine) for place in bound]
-    target = b"GET /metadata/instance/compute/name?api-version=2021-05-01&format=text HTTP/1.1\r\n"
-    with Endpoint(world, listeners=wanted) as endpoint:
-        with endpoint.guest(STRANGER) as pinned, endpoint.guest(STRANGER, listener=1) as not_pinned:
-            name = pinned.ask(target + HEAD.encode() + b"\r\n")
-            nobody = not_pinned.ask(get())
+    book.pin(endpoint.places[0].name, "web-2")
+    world.declare(WEB)
+    target = "/metadata/instance/compute/name?api-version=2021-05-01&format=text"
+    with (
+        endpoint,
+        endpoint.guest(STRANGER) as pinned,
+        endpoint.guest(STRANGER, listener=1) as not_pinned,
+    ):
+        name = pinned.ask(f"GET {target} HTTP/1.1\r\n{HEAD}\r\n".encode())
+        nobody = not_pinned.ask(get())
 
     assert (name.body, nobody.status) == (b"web-2", 403)
 
@@ -308,9 +309,9 @@ def test_an_unknown_event_is_refused(endpoint: Endpoint) -> None:
 def test_a_lenient_endpoint_takes_approvals_without_the_header(world: World) -> None:
     event = world.announce(EventType.REBOOT, "web-1")
     bare = post(event.id).replace(b"Metadata: true\r\n", b"")
-    with Endpoint(world, manners=Manners(lenient_post=True)) as endpoint:
-        with endpoint.guest(WEB_0) as guest:
-            assert guest.ask(bare).status == 200
+    lenient = Manners(lenient_post=True)
+    with Endpoint(world, manners=lenient) as endpoint, endpoint.guest(WEB_0) as guest:
+        assert guest.ask(bare).status == 200
     with Endpoint(world) as endpoint, endpoint.guest(WEB_0) as guest:
         assert guest.ask(bare).status == 400
 

@@ -136,4 +136,6 @@ def test_a_request_that_has_begun_to_arrive_is_still_answered(endpoint: Endpoint
 def test_a_change_after_the_end_wakes_nobody(world: World, endpoint: Endpoint) -> None:
     endpoint.stop()
 
-    assert world.announce(EventType.FREEZE, "web-1")
+    event = world.announce(EventType.FREEZE, "web-1")
+
+    assert event.machines == ("web-1",)

@@ -232,7 +232,7 @@ def _show_demo(serving: Serving) -> None:
     path = "/metadata/scheduledevents?api-version=2020-07-01"
     approval = json.dumps({"StartRequests": [{"EventId": event.id}]}, separators=(",", ":"))
     forewarn = _command()
-    data = shlex.quote(str(serving.data.path))
+    data = shlex.quote(str(serving.data.path.absolute()))
     print(  # noqa: T201
         f"""
 forewarn is serving {serving.data.path / "fleet.toml"}: an availability set (web-0, web-1, web-2), a scale
@@ -283,4 +283,4 @@ def _command() -> str:
     program = Path(sys.argv[0])
     if program.name == "__main__.py":
         return f"{shlex.quote(sys.executable)} -m forewarn"
-    return shlex.quote(sys.argv[0])
+    return shlex.quote(str(program.absolute()))

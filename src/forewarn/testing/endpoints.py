@@ -15,11 +15,12 @@ from typing import Final, Self
 from forewarn.testing.worlds import World
 from forewarn.web.counters import Counters
 from forewarn.web.limits import Limits
-from forewarn.web.listeners import Bound, Listener
+from forewarn.web.listeners import Bound, Listener, bind
 from forewarn.web.metadata import STRICT, Manners
 from forewarn.web.server import MetadataServer
 
 PATIENCE: Final = timedelta(seconds=10)
+RECEIVE_BYTES: Final = 8192
 ANYWHERE: Final = (Listener("127.0.0.1", 0),)
 
 
@@ -37,11 +38,12 @@ class Guest:
 
     def __init__(self, place: Bound, address: str) -> None:
         self._received = b""
-        self._socket = socket.create_connection(
-            (place.host, place.port),
-            timeout=PATIENCE.total_seconds(),
-            source_address=(address, 0),
-        )
+        self._socket = socket.socket(place.socket.family, socket.SOCK_STREAM)
+        # A guest that does not read is felt soon.
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
+        self._socket.settimeout(PATIENCE.total_seconds())
+        self._socket.bind((address, 0))
+        self._socket.connect((place.host, place.port))
 
     def __enter__(self) -> Self:
         return self
@@ -116,7 +118,8 @@ class Endpoint:
     ) -> None:
         self._loop = new_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="endpoint")
-        self._listeners = listeners
+        # Taken at once, so that a listener can be pinned to a machine before anybody comes.
+        self.places = bind(listeners)
         self.counters = Counters()
         # Deadlines are looked at often, so that a test need not wait for them.
         self._limits = limits or Limits(sweep=timedelta(milliseconds=20))
@@ -131,16 +134,11 @@ class Endpoint:
             log=logging.getLogger("forewarn.testing.endpoints"),
             manners=manners,
         )
-        self.places: tuple[Bound, ...] = ()
 
     def __enter__(self) -> Self:
         self._thread.start()
-        starting = asyncio.run_coroutine_threadsafe(self.server.start(self._listeners), self._loop)
-        try:
-            self.places = starting.result(PATIENCE.total_seconds())
-        except BaseException:
-            self._end()
-            raise
+        starting = asyncio.run_coroutine_threadsafe(self.server.serve(self.places), self._loop)
+        starting.result(PATIENCE.total_seconds())
         return self
 
     def __exit__(
