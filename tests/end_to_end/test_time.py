@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
 
+from forewarn.core import enabling
 from forewarn.core.events import EventSource, EventType
 from forewarn.core.names import MachineName, ScopeId
 from forewarn.core.scopes import Enabling, Machine, Scope, ScopeKind
@@ -39,7 +41,13 @@ class Story:
     def get(self, machine: int = 0) -> HttpReply:
         target = f"{PATH}?api-version=2020-07-01"
         headers = {"Metadata": "true"}
-        return request(self.base, "GET", target, source=f"127.0.3.1{machine}", headers=headers)
+        reply = request(self.base, "GET", target, source=f"127.0.3.1{machine}", headers=headers)
+        # The answer does not wait for the coarse mark; the clock, which we move, must.
+        deadline = time.monotonic() + 10
+        while enabling.needs_mark(self.world.desk.books.load(QUIET.id), self.world.clock.now()):
+            assert time.monotonic() < deadline, "the mark was not committed"
+            time.sleep(0.01)
+        return reply
 
     def statuses(self) -> list[str]:
         return [event["EventStatus"] for event in self.get().json["Events"]]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 
 import pytest
 
@@ -43,6 +45,19 @@ def test_many_requests_sent_ahead_are_all_answered(endpoint: Endpoint) -> None:
         guest.send(GET * 2000)
 
         assert {guest.receive().status for _ in range(2000)} == {200}
+
+
+@pytest.mark.parametrize("ending", [b"", GET[:40]])
+def test_a_guest_that_reads_late_gets_every_answer(endpoint: Endpoint, ending: bytes) -> None:
+    with endpoint.guest(WEB_0) as guest:
+        sending = threading.Thread(target=guest.send, args=(GET * 3000 + ending,))
+        sending.start()
+        time.sleep(0.2)
+        assert {guest.receive().status for _ in range(3000)} == {200}
+        sending.join()
+        guest.finish_sending()
+
+        assert guest.is_hung_up()
 
 
 def test_a_request_may_arrive_in_pieces(world: World, endpoint: Endpoint) -> None:
@@ -181,7 +196,8 @@ def test_a_guest_may_say_that_it_is_done_before_it_is_answered(
 ) -> None:
     body = start_requests(world.announce(EventType.REBOOT, "web-1").id)
     approval = POST + b"Content-Length: %d\r\n\r\n" % len(body) + body
-    for requests, count in ((approval, 1), (approval + GET + approval + GET, 4)):
+    several = approval + GET + approval + GET
+    for requests, count in ((approval, 1), (several, 4), (several + GET[:40], 4)):
         with endpoint.guest(WEB_0) as guest:
             guest.send(requests)
             guest.finish_sending()

@@ -103,6 +103,13 @@ def test_the_header_says_true_in_any_case(name: str, value: str, good: bool) -> 
     assert (asked(NEWEST, (name, value)) != refusals.NO_METADATA_HEADER) == good
 
 
+@pytest.mark.parametrize("version", ["", "latest", "2024-07-09"])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_the_header_comes_before_the_version(version: str, method: str) -> None:
+    """Keeps S6."""
+    assert asked(EVENTS + version, method=method) == refusals.NO_METADATA_HEADER
+
+
 def test_a_header_that_says_two_things_says_nothing() -> None:
     assert asked(NEWEST, TRUE, ("metadata", "false")) == refusals.NO_METADATA_HEADER
 

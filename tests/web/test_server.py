@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import re
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,7 +19,7 @@ from forewarn.clocks import SimulatedClock
 from forewarn.core.events import EventType
 from forewarn.core.journal import What
 from forewarn.core.names import scope_id
-from forewarn.core.scopes import Presence
+from forewarn.core.scopes import Enabling
 from forewarn.errors import Refused, Unavailable
 from forewarn.identities.addresses import AddressBook
 from forewarn.stores.memory import MemoryStore
@@ -25,8 +27,11 @@ from forewarn.testing.endpoints import Endpoint, Response
 from forewarn.testing.faults import FaultyStore
 from forewarn.testing.worlds import NOON, WEB, World
 from forewarn.web import listeners
-from forewarn.web.listeners import Listener
+from forewarn.web.counters import Counters
+from forewarn.web.limits import Limits
+from forewarn.web.listeners import Bound, Listener
 from forewarn.web.metadata import Manners
+from forewarn.web.server import MetadataServer
 from forewarn.wire import refusals
 
 WEB_0, WEB_1, LONER, STRANGER = "127.0.1.10", "127.0.1.11", "127.0.1.99", "127.0.1.200"
@@ -199,7 +204,40 @@ def test_an_address_that_cannot_be_had_is_explained(host: str, port: int, reason
         listeners.bind([Listener(host, port)])
 
 
+def test_a_server_takes_its_addresses_and_gives_them_back(world: World) -> None:
+    server = MetadataServer(
+        world.desk,
+        world.parts.identities,
+        world.parts.board,
+        limits=Limits(),
+        counters=Counters(),
+        clock=world.clock,
+        subscription_id="",
+        log=logging.getLogger(__name__),
+    )
+
+    async def start_and_stop() -> tuple[Bound, ...]:
+        bound = await server.start([Listener("127.0.0.1", 0)])
+        with pytest.raises(Unavailable):
+            listeners.bind([Listener("127.0.0.1", bound[0].port)])
+        await server.stop(timedelta(seconds=1))
+        return bound
+
+    (place,) = asyncio.run(start_and_stop())
+    (again,) = listeners.bind([Listener("127.0.0.1", place.port)])
+    again.socket.close()
+
+
 # -- enabling ----------------------------------------------------------------------------------
+
+
+def world_of_one(enabling: Enabling) -> tuple[World, FaultyStore]:
+    """One machine, and a store that fails when told to."""
+    clock = SimulatedClock(NOON)
+    store = FaultyStore(MemoryStore(clock))
+    machine = replace(WEB.machines[0], addresses=(WEB_0,))
+    scope = replace(WEB, machines=(machine,), enabling=enabling)
+    return World(scope, clock=clock, store=store), store
 
 
 def enablings(world: World) -> int:
@@ -245,13 +283,20 @@ def test_nothing_else_enables(
     assert enablings(world) == 0
 
 
-def test_many_first_requests_enable_once(world: World, endpoint: Endpoint) -> None:
-    guests = [endpoint.guest(LONER) for _ in range(20)]
-    for guest in guests:
-        guest.send(get())
-    statuses = {guest.receive().status for guest in guests}
-    for guest in guests:
-        guest.close()
+def test_many_first_requests_enable_once() -> None:
+    """Keeps S13: all of them are answered once the scope is enabled, and none before."""
+    world, store = world_of_one(Enabling.ON_REQUEST)
+    may_go_on = threading.Event()
+    store.overtake(may_go_on.wait)
+    with Endpoint(world) as endpoint:
+        guests = [endpoint.guest(WEB_0) for _ in range(20)]
+        for guest in guests:
+            guest.send(get())
+        assert guests[0].is_silent_for(timedelta(milliseconds=100))
+        may_go_on.set()
+        statuses = {guest.receive().status for guest in guests}
+        for guest in guests:
+            guest.close()
 
     assert statuses == {200}
     assert enablings(world) == 1
@@ -259,18 +304,14 @@ def test_many_first_requests_enable_once(world: World, endpoint: Endpoint) -> No
 
 def test_an_enabled_scope_is_read_without_the_store() -> None:
     """Keeps S7: what is known is answered, whatever became of the store."""
-    clock = SimulatedClock(NOON)
-    store = FaultyStore(MemoryStore(clock))
-    loner = replace(WEB.machines[0], addresses=(LONER,))
-    scope = replace(WEB, machines=(loner,), enabling=type(WEB.enabling).ON_REQUEST)
-    world = World(scope, clock=clock, store=store)
-    with Endpoint(world) as endpoint, endpoint.guest(LONER) as guest:
+    world, store = world_of_one(Enabling.ON_REQUEST)
+    with Endpoint(world) as endpoint, endpoint.guest(WEB_0) as guest:
         store.is_away = True
         not_enabled = guest.ask(get())
         store.is_away = False
         enabled = guest.ask(get())
         asked = len(store.asked)
-        clock.advance(timedelta(hours=2))
+        world.clock.advance(timedelta(hours=2))
         store.is_away = True
         later = guest.ask(get())
         wait_until(lambda: endpoint.counters.attend_failures == 2)
@@ -282,11 +323,9 @@ def test_an_enabled_scope_is_read_without_the_store() -> None:
     assert enablings(world) == 1
 
 
-def test_an_approval_without_the_store_is_never_a_200(world: World) -> None:
-    clock = SimulatedClock(NOON)
-    store = FaultyStore(MemoryStore(clock))
-    machine = replace(WEB.machines[0], addresses=(WEB_0,))
-    world = World(replace(WEB, machines=(machine,)), clock=clock, store=store)
+def test_an_approval_without_the_store_is_never_a_200() -> None:
+    """Keeps S16."""
+    world, store = world_of_one(Enabling.ALWAYS)
     event = world.announce(EventType.REBOOT, "web-0")
     with Endpoint(world) as endpoint, endpoint.guest(WEB_0) as guest:
         store.is_away = True
@@ -296,6 +335,20 @@ def test_an_approval_without_the_store_is_never_a_200(world: World) -> None:
 
     assert (away.status, back.status) == (503, 200)
     assert endpoint.counters.approvals == 1
+
+
+def fail() -> None:
+    raise ZeroDivisionError
+
+
+def test_a_bug_while_approving_is_no_200() -> None:
+    """Keeps S16."""
+    world, store = world_of_one(Enabling.ALWAYS)
+    event = world.announce(EventType.REBOOT, "web-0")
+    store.overtake(fail)
+    with Endpoint(world) as endpoint, endpoint.guest(WEB_0) as guest:
+        assert guest.ask(post(event.id)).status == 500
+        assert guest.ask(post(event.id)).status == 200
 
 
 def test_an_unknown_event_is_refused(endpoint: Endpoint) -> None:
@@ -320,7 +373,7 @@ def test_a_scope_without_posting_is_our_fault_and_costs_one_answer(world: World)
     ghost = replace(
         WEB,
         name="ghost",
-        machines=(replace(WEB.machines[0], addresses=(STRANGER,), presence=Presence.RUNNING),),
+        machines=(replace(WEB.machines[0], addresses=(STRANGER,)),),
     )
     world.parts.identities.enroll(ghost)
     with Endpoint(world) as endpoint, endpoint.guest(STRANGER) as guest:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
@@ -13,9 +13,9 @@ import pytest
 
 from forewarn.clocks import SimulatedClock
 from forewarn.core.events import EventType
-from forewarn.ports.store import CommitId, Lease, Write
 from forewarn.stores.memory import MemoryStore
 from forewarn.testing.endpoints import Endpoint
+from forewarn.testing.faults import FaultyStore
 from forewarn.testing.worlds import NOON, WEB, World
 
 WEB_0 = "127.0.1.10"
@@ -25,25 +25,16 @@ GET = f"GET {TARGET} HTTP/1.1\r\n{HEAD}\r\n".encode()
 POLL = f"GET {TARGET}&wait=300 HTTP/1.1\r\n{HEAD}If-None-Match: 1\r\n\r\n".encode()
 
 
-class SlowStore(MemoryStore):
-    """Commits when it is told that it may."""
+class Pause:
+    """Keeps a commit waiting until it is told that it may go on."""
 
-    def __init__(self, clock: SimulatedClock) -> None:
-        super().__init__(clock)
-        self.may_commit = threading.Event()
-        self.may_commit.set()
-        self.is_asked = threading.Event()
+    def __init__(self) -> None:
+        self.is_reached = threading.Event()
+        self.may_go_on = threading.Event()
 
-    def commit(
-        self,
-        commit_id: CommitId,
-        writes: Sequence[Write],
-        journal: Sequence[bytes],
-        lease: Lease | None = None,
-    ) -> Mapping[str, int]:
-        self.is_asked.set()
-        assert self.may_commit.wait(10), "nobody let it commit"
-        return super().commit(commit_id, writes, journal, lease)
+    def __call__(self) -> None:
+        self.is_reached.set()
+        assert self.may_go_on.wait(10), "nobody let it go on"
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
@@ -58,9 +49,9 @@ def approval(event_id: str) -> bytes:
     return f"POST {TARGET} HTTP/1.1\r\n{HEAD}Content-Length: {len(body)}\r\n\r\n{body}".encode()
 
 
-def slow_world() -> tuple[World, SlowStore]:
+def slow_world() -> tuple[World, FaultyStore]:
     clock = SimulatedClock(NOON)
-    store = SlowStore(clock)
+    store = FaultyStore(MemoryStore(clock))
     machine = replace(WEB.machines[0], addresses=(WEB_0,))
     return World(replace(WEB, machines=(machine,)), clock=clock, store=store), store
 
@@ -88,14 +79,14 @@ def test_an_approval_under_way_is_finished_and_answered() -> None:
     world, store = slow_world()
     event = world.announce(EventType.REBOOT, "web-0")
     with Endpoint(world) as endpoint, endpoint.guest(WEB_0) as guest:
-        store.may_commit.clear()
-        store.is_asked.clear()
+        pause = Pause()
+        store.overtake(pause)
         guest.send(approval(event.id))
-        assert store.is_asked.wait(10)
+        assert pause.is_reached.wait(10)
         stopping = threading.Thread(target=endpoint.stop)
         stopping.start()
         assert guest.is_silent_for(timedelta(milliseconds=100))
-        store.may_commit.set()
+        pause.may_go_on.set()
         response = guest.receive()
         stopping.join()
 
@@ -108,14 +99,14 @@ def test_after_the_grace_everything_is_cut_off() -> None:
     world, store = slow_world()
     event = world.announce(EventType.REBOOT, "web-0")
     with Endpoint(world) as endpoint, endpoint.guest(WEB_0) as guest:
-        store.may_commit.clear()
-        store.is_asked.clear()
+        pause = Pause()
+        store.overtake(pause)
         guest.send(approval(event.id))
-        assert store.is_asked.wait(10)
+        assert pause.is_reached.wait(10)
         endpoint.stop(timedelta(milliseconds=50))
 
         assert guest.is_hung_up()
-        store.may_commit.set()
+        pause.may_go_on.set()
         wait_until(lambda: world.event(event.id).approval is not None)
 
 

@@ -42,8 +42,12 @@ class Guest:
         # A guest that does not read is felt soon.
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
         self._socket.settimeout(PATIENCE.total_seconds())
-        self._socket.bind((address, 0))
-        self._socket.connect((place.host, place.port))
+        try:
+            self._socket.bind((address, 0))
+            self._socket.connect((place.host, place.port))
+        except OSError:
+            self._socket.close()
+            raise
 
     def __enter__(self) -> Self:
         return self

@@ -291,15 +291,20 @@ class Connection(asyncio.Protocol):
             return
         self.phase = Phase.IDLE
         self.deadline = self._reception.gate.idle_by
-        if self._deaf:
-            self._deaf = False
-            self._transport.resume_reading()
         data, self._ahead = self._ahead, b""
         if data:
             self._parse(data)
+            # What was kept shrinks by one request a turn; more is read once there is room.
+            if len(self._ahead) <= self._reception.limits.ahead_bytes_max:
+                self._hear_again()
         elif self._at_eof or self.is_last:
             self._transport.close()
             self._close_by_deadline()
+
+    def _hear_again(self) -> None:
+        if self._deaf:
+            self._deaf = False
+            self._transport.resume_reading()
 
     def _finish(self) -> None:
         if self._ahead:
@@ -318,6 +323,7 @@ class Connection(asyncio.Protocol):
         self._ahead = b""
         self.phase = Phase.LINGERING
         self.deadline = self._reception.gate.linger_by
+        self._hear_again()
         if self._at_eof:
             self._transport.close()
         elif self._transport.can_write_eof():

@@ -10,7 +10,10 @@ from typing import Final
 
 from forewarn.errors import ForewarnError, Refused, Unavailable
 
-PORTS_PRIVILEGED_MAX: Final = 1023
+PORT_MAX: Final = 65535
+# What the kernel may hold of one connection in each direction. Left to itself it grows to
+# megabytes, which a guest that does not read could multiply by its connections.
+KERNEL_BUFFER_BYTES: Final = 64 * 1024
 
 _REMEDIES: Final[Mapping[int, str]] = {
     errno.EACCES: (
@@ -65,6 +68,12 @@ def spell(host: str, port: int) -> str:
 
 def _bind(listener: Listener) -> Bound:
     where = spell(listener.host, listener.port)
+    not_an_address = Refused(
+        f"cannot listen on {where}: give an IP address and a port from 0 to {PORT_MAX}"
+    )
+    # Some resolvers take a port that is too large, and cut it to size.
+    if not 0 <= listener.port <= PORT_MAX:
+        raise not_an_address
     try:
         # Addresses only: what a name means may change while we listen.
         found = socket.getaddrinfo(
@@ -73,28 +82,28 @@ def _bind(listener: Listener) -> Bound:
             type=socket.SOCK_STREAM,
             flags=socket.AI_PASSIVE | socket.AI_NUMERICHOST,
         )
-    except (socket.gaierror, UnicodeError, OverflowError) as error:
-        raise Refused(
-            f"cannot listen on {where}: give an IP address and a port from 0 to 65535"
-        ) from error
+    except (socket.gaierror, UnicodeError) as error:
+        raise not_an_address from error
     family, kind, protocol, _, address = found[0]
     bound = socket.socket(family, kind, protocol)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Connections inherit these.
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, KERNEL_BUFFER_BYTES)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, KERNEL_BUFFER_BYTES)
         if family == socket.AF_INET6:
             # So that the same port can be had for both kinds of address, each by its own listener.
             bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         bound.bind(address)
         bound.settimeout(0)
-    except (OSError, OverflowError) as error:
+    except OSError as error:
         bound.close()
         raise _sorted(where, error) from error
     port = bound.getsockname()[1]
     return Bound(spell(listener.host, port), listener.host, port, listener.machine, bound)
 
 
-def _sorted(where: str, error: OSError | OverflowError) -> ForewarnError:
-    number = error.errno if isinstance(error, OSError) else None
-    remedy = _REMEDIES.get(number or 0, str(error))
-    family = Unavailable if number == errno.EADDRINUSE else Refused
+def _sorted(where: str, error: OSError) -> ForewarnError:
+    remedy = _REMEDIES.get(error.errno or 0, str(error))
+    family = Unavailable if error.errno == errno.EADDRINUSE else Refused
     return family(f"cannot listen on {where}: {remedy}")

@@ -30,8 +30,7 @@ from forewarn.web.connection import Connection, Phase
 from forewarn.web.counters import Counters
 from forewarn.web.gate import Admission, Gate
 from forewarn.web.limits import Limits
-from forewarn.web.listeners import Bound as Bound
-from forewarn.web.listeners import Listener as Listener
+from forewarn.web.listeners import Bound, Listener
 from forewarn.web.memo import Memo
 from forewarn.web.messages import Ending, Reply
 from forewarn.web.metadata import OTHER, STRICT, Decision, Manners, ReadDocument, StartEvents
@@ -202,8 +201,13 @@ class MetadataServer:
         caller = self._identities.identify(connection.listener, connection.address)
         if caller is None:
             self._turn_away(connection, waiter.decision)
-        else:
-            self._show(connection, waiter.decision, waiter.action, caller.scope)
+            return
+        posting = self._desk.posting(caller)
+        known = (waiter.scope, waiter.incarnation)
+        # `*` names any document; whoever waited for another one is shown it all the same.
+        is_news = (caller.scope, posting.document.incarnation) != known
+        action = replace(waiter.action, if_none_match=None) if is_news else waiter.action
+        self._show(connection, waiter.decision, action, caller.scope)
 
     def forget(self, connection: Connection) -> None:
         """Take note that a connection is over."""

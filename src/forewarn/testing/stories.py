@@ -1,0 +1,363 @@
+"""Any story of two scopes that Hypothesis can think of, and what is seen of it from outside.
+
+Method: the real desk and conductor over a real SQLite file, a simulated fabric and a clock that only
+moves when told. A second desk over the same store gets in between now and then.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections import Counter
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    MultipleResults,
+    RuleBasedStateMachine,
+    multiple,
+    rule,
+)
+
+from forewarn.clocks import SimulatedClock
+from forewarn.core.events import Audience, Event, EventStatus, EventType, Result
+from forewarn.core.ledgers import Ledger
+from forewarn.core.names import EventId, MachineName, ScopeId
+from forewarn.core.orders import Order
+from forewarn.core.wishes import Wish
+from forewarn.errors import Refused, Unavailable, UnknownEvent
+from forewarn.fabrics.simulated import Behaviour
+from forewarn.ids import SeededIds
+from forewarn.ports.store import Cursor
+from forewarn.service.conductor import Conductor
+from forewarn.testing.faults import Fault, FaultyStore
+from forewarn.testing.strategies import EPOCH, spans, wishes_for
+from forewarn.testing.witnesses import (
+    ADDRESSES,
+    FLEET,
+    MACHINES,
+    Start,
+    WitnessedFabric,
+    WitnessedStore,
+)
+from forewarn.testing.worlds import OPERATOR, World
+from forewarn.wire.versions import Version
+
+SECOND: Final = timedelta(seconds=1)
+MINUTE: Final = timedelta(minutes=1)
+HOUR: Final = timedelta(hours=1)
+DAY: Final = timedelta(days=1)
+_ADDRESSES: Final = st.sampled_from(ADDRESSES)
+
+
+def _maintenance() -> st.SearchStrategy[Wish]:
+    types = st.sampled_from([EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY])
+    machines = st.lists(st.sampled_from(sorted(MACHINES)), min_size=1, max_size=3)
+    return st.builds(Wish, type=types, machines=machines.map(_of_one_scope))
+
+
+def _of_one_scope(names: list[MachineName]) -> tuple[str, ...]:
+    return tuple(name for name in names if name[0] == names[0][0])
+
+
+class Story(RuleBasedStateMachine):
+    """Everything that can happen to two scopes."""
+
+    announced: Bundle[EventId] = Bundle("announced")
+    # Whoever wants to see a rule broken puts a broken part here.
+    store_type: type[WitnessedStore] = WitnessedStore
+    fabric_type: type[WitnessedFabric] = WitnessedFabric
+    conductor_type: type[Conductor] = Conductor
+
+    def __init__(self, root: Path) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp(dir=root))
+        self.clock = SimulatedClock(EPOCH)
+        self.ids = SeededIds(1)
+        # What is known from outside.
+        self.committed: dict[ScopeId, Ledger] = {}
+        self.changes: list[tuple[Ledger, Ledger]] = []
+        self.starts: list[Start] = []
+        self.orders: list[tuple[Order, Event]] = []
+        self.given: Counter[tuple[EventId, MachineName]] = Counter()
+        self.readable: dict[EventId, timedelta] = {}
+        self.read: dict[ScopeId, Any] = {}
+        self.gone: set[EventId] = set()
+        self.returned: set[EventId] = set()
+        self.attempted: set[EventId] = set()
+        self.acknowledged: set[EventId] = set()
+        # When a scope was heard, and when somebody tried to be.
+        self.heard: dict[ScopeId, timedelta] = {}
+        self.asked: dict[ScopeId, timedelta] = {}
+        self.forgetful: set[MachineName] = set()
+        # Of these, nobody can say any more how long guests could read of them.
+        self.unmeasured: set[EventId] = set()
+        self.jumped: set[EventId] = set()
+        self.cursor = Cursor("")
+        self.journaled: dict[EventId, Event] = {}
+        self.fabric = self.fabric_type(self.clock, self._begun)
+        self._open()
+        self.world.declare(*FLEET)
+        self.poll("10.0.1.10")
+
+    def _open(self) -> None:
+        self.file = self.store_type(self.folder / "forewarn.db", self.clock, self._committed)
+        self.store = FaultyStore(self.file)
+        self.world = World(clock=self.clock, store=self.store, fabric=self.fabric, ids=self.ids)
+        self.rival = World(clock=self.clock, store=self.file, fabric=self.fabric, ids=self.ids)
+        parts = self.world.parts
+        if self.conductor_type is not Conductor:
+            self.world.conductor = self.conductor_type(
+                *(parts.clock, parts.books, parts.board, parts.fabric),
+                *(parts.desk.attendance, parts.rules),
+            )
+            parts.books.tell(self.world.conductor.note)
+        parts.books.tell(lambda ledger: self._look(ledger.scope.id))
+        self.listening_since = self.clock.elapsed()
+
+    def teardown(self) -> None:
+        self.file.close()
+        shutil.rmtree(self.folder)
+
+    # -- witnesses -----------------------------------------------------------------------
+
+    def _committed(self, ledger: Ledger) -> None:
+        """A ledger was committed: by whom and why does not matter."""
+        before = self.committed.get(ledger.scope.id, replace(ledger, events=()))
+        if self.committed.get(ledger.scope.id) == ledger:
+            return
+        self.committed[ledger.scope.id] = ledger
+        self.changes.append((before, ledger))
+        for event in ledger.events:
+            old = before.find(event.id)
+            was_started = old is not None and old.status is not EventStatus.SCHEDULED
+            if event.started_at is None or was_started:
+                continue
+            shown = {
+                e["EventId"]: e for e in self.read.get(ledger.scope.id, {"Events": ()})["Events"]
+            }
+            self.starts.append(
+                Start(
+                    event=event,
+                    ledger=ledger,
+                    at=self.clock.elapsed(),
+                    was_attempted=event.id in self.attempted,
+                    readable=self.readable.get(event.id),
+                    not_before=shown.get(event.id, {}).get("NotBefore"),
+                )
+            )
+
+    def _begun(self, order: Order) -> None:
+        self.given[order.event, order.machine] += 1
+        self.orders.append((order, self.committed[order.scope].event(order.event)))
+
+    def _look(self, scope: ScopeId) -> None:
+        """Read a scope's document, as its guests would."""
+        posting = self.world.parts.board.posting(scope)
+        assert posting is not None, "it was committed, so it is up"
+        document = json.loads(posting.body(Version.V2020_07_01))
+        before = self.read.get(scope, {"DocumentIncarnation": 0, "Events": []})
+        shown = {EventId(event["EventId"]) for event in document["Events"]}
+        for event_id in shown:
+            self.readable.setdefault(event_id, self.clock.elapsed())
+        self.returned |= shown & self.gone
+        self.gone |= {EventId(event["EventId"]) for event in before["Events"]} - shown
+        self.read[scope] = document
+
+    # -- what happens --------------------------------------------------------------------
+
+    @rule(target=announced, wish=st.sampled_from(FLEET).flatmap(wishes_for))
+    def announce(self, wish: Wish) -> MultipleResults[EventId]:
+        return self._announce(wish)
+
+    @rule(target=announced, wish=_maintenance())
+    def announce_maintenance(self, wish: Wish) -> MultipleResults[EventId]:
+        """What is announced most often, and refused least."""
+        return self._announce(wish)
+
+    @rule(event_id=announced, address=_ADDRESSES)
+    def approve(self, event_id: EventId, address: str) -> None:
+        self._approve(self.world, event_id, address)
+        self._settle()
+
+    @rule(event_id=announced, by=spans(2 * HOUR, SECOND), address=_ADDRESSES)
+    def approve_while_somebody_postpones(
+        self, event_id: EventId, by: timedelta, address: str
+    ) -> None:
+        """Between the other's reading and writing: one of them must decide again."""
+        self.rival.parts.feed.follow(1000)
+        self.store.overtake(lambda: self._approve(self.rival, event_id, address))
+        with suppress(Refused, Unavailable):
+            self.world.desk.postpone(event_id, by, OPERATOR)
+        self._settle()
+
+    @rule(event_id=announced)
+    def approve_as_the_first_machine_named(self, event_id: EventId) -> None:
+        for ledger in self.committed.values():
+            event = ledger.find(event_id)
+            if event is not None:
+                self._approve(self.world, event_id, MACHINES[event.machines[0]].addresses[0])
+        self._settle()
+
+    @rule(event_id=announced, address=_ADDRESSES)
+    def approve_with_an_unknown_id(self, event_id: EventId, address: str) -> None:
+        """S16: then none of them is approved."""
+        approvals = self._approvals()
+        caller = self.world.parts.identities.identify("", address)
+        if caller is not None:
+            with suppress(UnknownEvent):
+                self.world.desk.approve_as_guest(caller, [event_id, "NOBODY"])
+                raise AssertionError("S16: nobody announced NOBODY")
+        assert self._approvals() == approvals, "S16: all of them or none"
+
+    @rule(event_id=announced)
+    def cancel(self, event_id: EventId) -> None:
+        with suppress(Refused, Unavailable):
+            self.world.desk.cancel(event_id, OPERATOR)
+        self._settle()
+
+    @rule(event_id=announced, by=spans(25 * HOUR))
+    def postpone(self, event_id: EventId, by: timedelta) -> None:
+        with suppress(Refused, Unavailable):
+            self.world.desk.postpone(event_id, by, OPERATOR)
+        self._settle()
+
+    @rule(event_id=announced, result=st.sampled_from([Result.DONE, Result.FAILED]))
+    def resolve(self, event_id: EventId, result: Result) -> None:
+        with suppress(Refused, Unavailable):
+            self.world.desk.resolve(event_id, result, OPERATOR)
+        self._settle()
+
+    @rule(address=_ADDRESSES)
+    def poll(self, address: str) -> None:
+        caller = self.world.parts.identities.identify("", address)
+        if caller is None:
+            return
+        self.asked[caller.scope] = self.clock.elapsed()
+        with suppress(Unavailable):
+            if self.world.desk.hear(caller):
+                self.world.desk.attend(caller)
+            self.heard[caller.scope] = self.clock.elapsed()
+        self._settle()
+
+    @rule(span=spans(20 * SECOND))
+    def wait_a_little(self, span: timedelta) -> None:
+        self.world.advance(span)
+        self._settle()
+
+    @rule(span=st.sampled_from([2 * MINUTE, 10 * MINUTE, 16 * MINUTE, HOUR, DAY]))
+    def be_away_for_long(self, span: timedelta) -> None:
+        self.clock.advance(span)
+        self._settle()
+
+    @rule()
+    def wait_for_what_is_next(self) -> None:
+        wake = self.world.settle().next_wake
+        if wake is not None:
+            self.clock.advance(max(wake - self.clock.now(), timedelta()))
+        self._settle()
+
+    @rule(by=st.sampled_from([-DAY, -HOUR, -MINUTE, MINUTE, HOUR, DAY]))
+    def set_the_clock(self, by: timedelta) -> None:
+        self.jumped |= {event.id for ledger in self.committed.values() for event in ledger.events}
+        self.clock.jump(by)
+        self._settle()
+
+    @rule(machine=st.sampled_from(sorted(MACHINES)), behaviour=st.sampled_from(Behaviour))
+    def misbehave(self, machine: MachineName, behaviour: Behaviour) -> None:
+        if behaviour is Behaviour.FORGETS:
+            self.forgetful.add(machine)
+        self.fabric.behave(machine, behaviour)
+        self._settle()
+
+    @rule(faults=st.lists(st.sampled_from(Fault), min_size=1, max_size=3))
+    def let_the_store_stumble(self, faults: list[Fault]) -> None:
+        self.store.spoil(*faults)
+
+    @rule(removed=st.sets(st.sampled_from(sorted(MACHINES)), max_size=2))
+    def change_the_fleet(self, removed: set[MachineName]) -> None:
+        scopes = (
+            replace(scope, machines=tuple(m for m in scope.machines if m.name not in removed))
+            for scope in FLEET
+        )
+        with suppress(Unavailable):
+            self.world.declare(*scopes)
+        self._settle()
+
+    @rule(fabric_remembers=st.booleans())
+    def restart(self, *, fabric_remembers: bool) -> None:
+        self.file.close()
+        if not fabric_remembers:
+            self.given.clear()
+            self.forgetful.clear()
+            self.fabric = self.fabric_type(self.clock, self._begun)
+        # Time that passed before a restart is known by the hands of the clock alone.
+        self.unmeasured |= self.jumped
+        self._open()
+        for scope in self.committed:
+            self._look(scope)
+        self._settle()
+
+    # -- how it happens ------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        """Let everything that is due be done, the store being well again in the end."""
+        had_setbacks = self._do_what_is_due()
+        self.store.heal()
+        if had_setbacks:
+            self.clock.advance(SECOND)
+            self._do_what_is_due()
+
+    def _do_what_is_due(self) -> bool:
+        had_setbacks = False
+        for _ in range(100):
+            followed = self.world.parts.feed.follow(1000)
+            turn = self.world.conductor.turn()
+            had_setbacks = had_setbacks or bool(turn.setbacks)
+            due = turn.next_wake is not None and turn.next_wake <= self.clock.now()
+            if not followed and not due:
+                return had_setbacks
+        raise AssertionError("the conductor does not come to rest")
+
+    def _announce(self, wish: Wish) -> MultipleResults[EventId]:
+        with suppress(Refused, Unavailable):
+            placed = self.world.desk.announce(wish, (), OPERATOR)
+            self._settle()
+            return multiple(*(p.event.id for p in placed))
+        self._settle()
+        return multiple()
+
+    def _approve(self, world: World, event_id: EventId, address: str) -> None:
+        caller = world.parts.identities.identify("", address)
+        if caller is None:
+            return
+        self.asked[caller.scope] = self.clock.elapsed()
+        event = self.committed[caller.scope].find(event_id)
+        if event is not None:
+            self.attempted.add(event_id)
+        try:
+            world.desk.approve_as_guest(caller, [event_id])
+        except UnknownEvent:
+            told = event is not None and event.audience is Audience.GUESTS
+            assert not told, "S16: an event of the last day is unknown"
+        except Unavailable:
+            return
+        else:
+            assert event is not None, "S14: an event of another scope was approved"
+            self.heard[caller.scope] = self.clock.elapsed()
+            if event.status is EventStatus.SCHEDULED:
+                self.acknowledged.add(event_id)
+
+    def _approvals(self) -> list[EventId]:
+        return [
+            event.id
+            for ledger in self.committed.values()
+            for event in ledger.events
+            if event.approval is not None
+        ]
