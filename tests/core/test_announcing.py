@@ -173,7 +173,10 @@ def test_a_predicted_failure_is_announced_days_ahead_unless_the_operator_knows_b
             "gives no notice",
         ),
         (replace(wished(EventType.REBOOT, "a"), notice=timedelta(days=367)), "too long"),
-        (replace(wished(EventType.REBOOT, "a"), duration=timedelta()), "more than nothing"),
+        (
+            replace(wished(EventType.REBOOT, "a"), duration=timedelta(seconds=-1)),
+            "a day at most",
+        ),
         (replace(wished(EventType.REBOOT, "a"), duration=timedelta(days=2)), "a day at most"),
         (wished(EventType.TERMINATE, "a"), "terminate notification is off"),
     ],

@@ -57,7 +57,7 @@ def test_a_new_scope_is_enrolled_round_robin_and_journaled() -> None:
     assert roster(decision.ledger) == [("a", 0), ("b", 1), ("c", 2), ("d", 0)]
     (entry,) = decision.entries
     assert entry.what is What.ROSTER
-    assert entry.note == "added a, added b, added c, added d, changed the scope's settings"
+    assert entry.note == "added a, added b, added c, added d"
 
 
 @given(strategies.scopes())
@@ -144,6 +144,18 @@ def test_a_machine_taken_out_leaves_what_is_scheduled_and_the_last_one_cancels_i
     assert gone.ledger.event("E1").machines == ("b",)
     assert gone.ledger.scope.machines == ()
     assert gone.ledger.incarnation == both.incarnation
+
+
+def test_a_machine_with_an_open_event_stays_in_its_update_domain() -> None:
+    """Keeps S15: guests were told of an event in one update domain."""
+    ledger = frozen(enrolled(EMPTY, declared("a", "b")), "a")
+    moved = Declaration(
+        replace(ledger.scope, machines=(replace(ledger.scope.machines[0], update_domain=2),)),
+        frozenset({MachineName("a")}),
+    )
+
+    with pytest.raises(Refused, match="a of scope default/web has an open event, E1"):
+        enrolled(ledger, moved)
 
 
 def test_withdrawing_leaves_the_machines_of_other_sources() -> None:

@@ -16,8 +16,8 @@ from forewarn.core.names import MachineName, ScopeId
 from forewarn.core.scopes import Enabling, Machine, Scope, ScopeKind
 from forewarn.core.wishes import IfNotTold, Wish
 from forewarn.errors import Refused
+from forewarn.testing.endpoints import Endpoint
 from forewarn.testing.processes import PATH, HttpReply, request
-from forewarn.testing.served import served
 from forewarn.testing.worlds import OPERATOR, World
 
 pytestmark = pytest.mark.end_to_end
@@ -56,8 +56,8 @@ class Story:
 @pytest.fixture
 def story() -> Iterator[Story]:
     world = World(QUIET, turn=threading.RLock())
-    with served(world) as base:
-        yield Story(world, base)
+    with Endpoint(world) as endpoint:
+        yield Story(world, f"http://{endpoint.places[0].name}")
 
 
 def test_a_day_of_silence_disables_and_the_next_request_enables_again(story: Story) -> None:

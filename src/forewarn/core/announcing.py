@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 
 from forewarn.core import events, ledgers, periods, spacing, starting, wishes
 from forewarn.core.events import (
-    Approval,
     Audience,
     Cause,
     Event,
@@ -93,12 +92,11 @@ def _enter(ledger: Ledger, event: Event, now: datetime, rules: Periods, actor: A
         return _strike(ledger, event, now, actor)
     if event.audience is Audience.GUESTS:
         event = replace(event, not_before=spacing.not_before(ledger, event, rules))
-    if _is_auto_approved(ledger.scope, event):
-        policy = Approval(
-            by=_AUTO_APPROVAL[event.type].value, role=Role.POLICY.value, address="", at=now
-        )
-        event = replace(event, approval=policy)
     decision = ledgers.note(ledger, What.ANNOUNCED, actor, now, event)
+    if _is_auto_approved(ledger.scope, event):
+        policy = Actor(Role.POLICY, _AUTO_APPROVAL[event.type].value)
+        approved = starting.approve(decision.ledger, (event.id,), policy, now)
+        decision = ledgers.then(decision, approved)
     return ledgers.then(decision, starting.start_if_free(decision.ledger, event.id, now, rules))
 
 
@@ -140,10 +138,8 @@ def _check_cause(wish: Wish) -> None:
 def _check_periods(wish: Wish) -> None:
     if wish.notice is not None and wish.notice > periods.ANNOUNCED_AHEAD_MAX:
         raise Refused(f"a notice of {wish.notice} is too long: a year is the most")
-    if wish.duration is not None and not timedelta() < wish.duration <= periods.DURATION_MAX:
-        raise Refused(
-            f"a duration of {wish.duration} cannot be: give more than nothing, a day at most"
-        )
+    if wish.duration is not None and not timedelta() <= wish.duration <= periods.DURATION_MAX:
+        raise Refused(f"a duration of {wish.duration} cannot be: give a day at most")
 
 
 def _audience(ledger: Ledger, wish: Wish) -> Audience:

@@ -79,7 +79,7 @@ class Periods:
 
 def expected_duration(event: Event) -> timedelta:
     """How long the event's impact will likely take."""
-    return event.duration or TYPICAL_DURATION[event.type]
+    return TYPICAL_DURATION[event.type] if event.duration is None else event.duration
 
 
 def whole_second(instant: datetime) -> datetime:

@@ -1,8 +1,7 @@
 """What must be done to a ledger that comes from a backup, before anybody reads it again.
 
 Between the backup and now, guests may have seen anything. So incarnations leap over all that they
-can have seen, nothing that may have happened already happens again, and nothing happens
-without full notice.
+can have seen, no order that was given is given again, and nothing happens without full notice.
 """
 
 from __future__ import annotations

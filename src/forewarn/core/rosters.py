@@ -31,7 +31,8 @@ def enroll(
 ) -> Decision:
     """The ledger with the source's machines and the scope's policies as declared.
 
-    Raises: Refused if another source has declared one of the machines, or if the scope cannot be.
+    Raises: Refused if another source has declared one of the machines, if the scope cannot be, or
+    if a machine with an open event would change its update domain.
     """
     before = ledger.scope
     scopes.check(declared.scope)
@@ -40,6 +41,7 @@ def enroll(
     removed = [m.name for m in before.machines if all(m.name != kept.name for kept in machines)]
     scope = replace(declared.scope, machines=machines)
     scopes.check(scope)
+    _refuse_moves(ledger, scope)
     decision = Decision(replace(ledger, scope=scope))
     text = differences(before, scope)
     if text:
@@ -65,7 +67,7 @@ def differences(before: Scope, after: Scope) -> str:
     parts = [f"added {name}" for name in new if name not in old]
     parts += [f"removed {name}" for name in old if name not in new]
     parts += [f"changed {name}" for name in new if name in old and old[name] != new[name]]
-    if replace(before, machines=()) != replace(after, machines=()):
+    if before.machines and replace(before, machines=()) != replace(after, machines=()):
         parts.append("changed the scope's settings")
     return ", ".join(parts)
 
@@ -78,6 +80,18 @@ def _refuse_clash(before: Scope, declared: Scope, origin: Origin) -> None:
                 f"{machine.name} of scope {before.id} is declared by the {known.origin.value} and "
                 f"by the {origin.value}: take it out of one of them"
             )
+
+
+def _refuse_moves(ledger: Ledger, after: Scope) -> None:
+    """An event's machines are of one update domain, and guests were told so."""
+    for event in ledger.open_events:
+        for name in event.machines:
+            machine = after.machine(name)
+            if machine is not None and machine.update_domain != event.update_domain:
+                raise Refused(
+                    f"{name} of scope {after.id} has an open event, {event.id}, in update domain "
+                    f"{event.update_domain}: cancel it or let it end before moving the VM"
+                )
 
 
 def _merged(before: Scope, declared: Declaration, origin: Origin) -> tuple[Machine, ...]:
