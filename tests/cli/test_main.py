@@ -37,7 +37,7 @@ EVENT_MEMBERS = {
 }
 COMMANDS = (
     *("announce", "approve", "backup", "cancel", "completion", "events", "fleet", "fleet apply"),
-    *("fleet reload", "journal", "journal export", "journal prune", "postpone", "resolve", "show"),
+    *("journal", "journal export", "journal prune", "postpone", "resolve", "show"),
 )
 
 
@@ -410,7 +410,7 @@ def test_an_announcement_as_json_has_two_members(data: Path, out: Output) -> Non
         ),
         (["resolve", "4F2B", "--failed"], f"/events/{STARTED}/resolve", {"result": "failed"}),
         (["resolve", "4F2B", "--completed"], f"/events/{STARTED}/resolve", {"result": "completed"}),
-        (["fleet", "reload"], "/fleet/reload", {}),
+        (["fleet", "apply"], "/fleet/reload", {}),
         (["backup", "/tmp/b.db"], "/backup", {"path": "/tmp/b.db"}),
     ],
 )

@@ -39,7 +39,7 @@ def test_what_a_source_declares_is_there_and_known() -> None:
     told = world.declare(WEB, DB)
 
     assert told == (
-        "rg1/web: added web-0, added web-1, added web-2, added web-3, changed the scope's settings",
+        "rg1/web: added web-0, added web-1, added web-2, added web-3",
         "default/db: added db",
     )
     assert names(world) == ["web-0", "web-1", "web-2", "web-3"]

@@ -40,34 +40,30 @@ def fleet(*, as_json: AsJson = False, connection: Connection = ANY) -> None:
 
 
 def apply(
-    file: Annotated[Path, Parameter(name="FILE")], /, *, connection: Connection = ANY
+    file: Annotated[Path | None, Parameter(name="FILE")] = None, /, *, connection: Connection = ANY
 ) -> None:
     """Put a fleet file in force, and tell what changed.
 
-    VMs that came from other sources stay as they are.
+    Without FILE, the service reads its own file again. VMs that came from other
+    sources stay as they are.
 
     For example:
 
+        forewarn fleet apply
         forewarn fleet apply fleet.toml
 
     Args:
-        file: The fleet file.
+        file: The fleet file; it is in force until the service reads its own again.
     """
+    client = connection.client()
+    if file is None:
+        _tell(client.reload_fleet())
+        return
     try:
         toml = file.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise Malformed(f"cannot read {file} ({error}): name a fleet file") from error
-    _tell(connection.client().apply_fleet(toml, str(file)))
-
-
-def reload(*, connection: Connection = ANY) -> None:
-    """Have the service read its own fleet file again, and tell what changed.
-
-    For example:
-
-        forewarn fleet reload
-    """
-    _tell(connection.client().reload_fleet())
+    _tell(client.apply_fleet(toml, str(file)))
 
 
 def _tell(changes: Sequence[str]) -> None:

@@ -168,7 +168,6 @@ def _fleet() -> App:
     app = App(name="fleet", help_epilogue="")
     app.default(fleet.fleet)
     app.command(fleet.apply)
-    app.command(fleet.reload)
     return app
 
 

@@ -67,7 +67,8 @@ def differences(before: Scope, after: Scope) -> str:
     parts = [f"added {name}" for name in new if name not in old]
     parts += [f"removed {name}" for name in old if name not in new]
     parts += [f"changed {name}" for name in new if name in old and old[name] != new[name]]
-    if before.machines and replace(before, machines=()) != replace(after, machines=()):
+    is_new = not before.machines and parts
+    if not is_new and replace(before, machines=()) != replace(after, machines=()):
         parts.append("changed the scope's settings")
     return ", ".join(parts)
 
