@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from forewarn.core import ledgers, periods
 from forewarn.core.journal import SERVICE, Actor, What
 from forewarn.core.ledgers import Decision, Ledger
 from forewarn.core.scopes import Enabling
+
+_EVER: Final = (datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))
 
 
 def hear(ledger: Ledger, actor: Actor, now: datetime) -> Decision:
@@ -27,12 +30,21 @@ def hear(ledger: Ledger, actor: Actor, now: datetime) -> Decision:
 
 
 def needs_mark(ledger: Ledger, now: datetime) -> bool:
-    """Whether hearing a machine now is worth a commit. A clock set back makes the mark old too."""
+    """Whether hearing a machine now is worth a commit."""
+    span = marked_between(ledger)
+    return span is None or not span[0] < now < span[1]
+
+
+def marked_between(ledger: Ledger) -> tuple[datetime, datetime] | None:
+    """The instants between which hearing a machine is not worth a commit; None: it always is.
+
+    A clock set back makes the mark old too.
+    """
     if ledger.scope.enabling is Enabling.ALWAYS:
-        return False
+        return _EVER
     if ledger.enabled_at is None or ledger.heard_at is None:
-        return True
-    return abs(now - ledger.heard_at) >= periods.HEARD_EVERY
+        return None
+    return ledger.heard_at - periods.HEARD_EVERY, ledger.heard_at + periods.HEARD_EVERY
 
 
 def fall_silent(ledger: Ledger, silent_for: timedelta, now: datetime) -> Decision:

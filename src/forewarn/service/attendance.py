@@ -30,7 +30,11 @@ class Attendance:
 
     def hear(self, scope: ScopeId) -> None:
         """A machine of the scope asked just now."""
-        self._heard[scope] = self._clock.elapsed()
+        self.hear_at(scope, self._clock.elapsed())
+
+    def hear_at(self, scope: ScopeId, elapsed: timedelta) -> None:
+        """A machine of the scope asked at that time; for whoever looks at the clock now and then."""
+        self._heard[scope] = elapsed
 
     def mark(self, scope: ScopeId, at: datetime) -> None:
         """A machine of the scope asked just now, and the ledger is about to say so."""

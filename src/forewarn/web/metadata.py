@@ -93,13 +93,16 @@ class Decision:
     route: str
     action: Action
     ending: Ending
+    # The name of the api-version, if the document is asked for without any condition.
+    plain: str | None = None
 
 
 def decide(request: Request, manners: Manners = STRICT) -> Decision:
     """What a request asks for, whoever sent it."""
     path = request.target.partition("?")[0].lower()
     route = _route(path)
-    return Decision(request.method, route, _action(request, route, manners), _ending(request))
+    action = _action(request, route, manners)
+    return Decision(request.method, route, action, _ending(request), _plain(action))
 
 
 def answer(
@@ -152,6 +155,14 @@ def _route(path: str) -> str:
             return INSTANCE
         case _:
             return OTHER
+
+
+def _plain(action: Action) -> str | None:
+    match action:
+        case ReadDocument(version, if_none_match=None) if not action.wait:
+            return version.name
+        case _:
+            return None
 
 
 def _ending(request: Request) -> Ending:

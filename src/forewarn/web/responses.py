@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import secrets
 import uuid
-from datetime import datetime
+from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Final
 
+from forewarn.core import enabling
 from forewarn.core.names import ScopeId
 from forewarn.service.board import Posting
 from forewarn.web import metadata
@@ -21,9 +22,26 @@ CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 _KEEP_ALIVE: Final = Ending.KEEP_ALIVE
 _BODILESS: Final = (204, 304)
+_NEVER: Final = (datetime.max.replace(tzinfo=UTC), datetime.min.replace(tzinfo=UTC))
+
+# Requests are numbered in blocks, so that only the last digits are spelled anew for each.
+_BLOCK: Final = 256
+_LAST_DIGITS: Final = tuple(b"%02x" % number for number in range(_BLOCK))
 
 # Before the date, and after the request's id.
 Ready = tuple[bytes, bytes]
+
+
+class Sheet:
+    """What is ready to be sent of one posting, by the name of the api-version."""
+
+    __slots__ = ("forms", "marked_from", "marked_until", "posting")
+
+    def __init__(self, posting: Posting) -> None:
+        self.posting = posting
+        self.forms: dict[str, Ready] = {}
+        # Outside these, whoever asks must be heard in the store as well.
+        self.marked_from, self.marked_until = enabling.marked_between(posting.ledger) or _NEVER
 
 
 class Responses:
@@ -32,40 +50,52 @@ class Responses:
     def __init__(self) -> None:
         # Unique answers to unique questions: a name for this process, and a number for each.
         self._process = str(uuid.UUID(bytes=secrets.token_bytes(16), version=4))[:24].encode()
-        self._count = 0
+        self._block = 0
+        self._number = 0
+        self._date = b""
         self._dated_kept = b""
         self._dated_closed = b""
-        self._ready: dict[ScopeId, tuple[Posting, dict[str, Ready]]] = {}
+        self.sheets: dict[ScopeId, Sheet] = {}
 
     def date(self, now: datetime) -> None:
         """Set the date of the responses to come."""
-        date = b"Date: %b\r\n" % scheduled_events.dump_time(now).encode()
-        name = b"x-ms-request-id: " + self._process
-        self._dated_kept = date + name
-        self._dated_closed = date + b"Connection: close\r\n" + name
+        self._date = b"Date: %b\r\n" % scheduled_events.dump_time(now).encode()
+        self._renew()
+
+    def _renew(self) -> None:
+        """Join all that is the same in a block of numbers, until the date changes."""
+        name = b"x-ms-request-id: %b%010x" % (self._process, self._block)
+        self._dated_kept = self._date + name
+        self._dated_closed = self._date + b"Connection: close\r\n" + name
 
     def response(self, reply: Reply, ending: Ending) -> bytes:
         """A reply as bytes."""
-        return self._joined(_ready(reply), ending)
+        return self.joined(_ready(reply), ending)
 
     def document(
         self, action: ReadDocument, scope: ScopeId, posting: Posting, ending: Ending
     ) -> tuple[int, bytes]:
         """The document of a posting as bytes, or word that the guest knows it; and the status."""
         known = action.if_none_match is not None and metadata.is_known(action, posting)
-        shown = self._ready.get(scope)
-        if shown is None or shown[0] is not posting:
-            shown = self._ready[scope] = (posting, {})
+        sheet = self.sheets.get(scope)
+        if sheet is None or sheet.posting is not posting:
+            sheet = self.sheets[scope] = Sheet(posting)
         form = "known" if known else action.version.name
-        ready = shown[1].get(form)
+        ready = sheet.forms.get(form)
         if ready is None:
-            ready = shown[1][form] = _ready(metadata.read(action, posting))
-        return 304 if known else 200, self._joined(ready, ending)
+            ready = sheet.forms[form] = _ready(metadata.read(action, posting))
+        return 304 if known else 200, self.joined(ready, ending)
 
-    def _joined(self, ready: Ready, ending: Ending) -> bytes:
-        self._count += 1
+    def joined(self, ready: Ready, ending: Ending) -> bytes:
+        """What is ready, with the date and an id of its own."""
+        number = self._number
+        if number == _BLOCK:
+            self._block += 1
+            self._renew()
+            number = 0
+        self._number = number + 1
         dated = self._dated_kept if ending is _KEEP_ALIVE else self._dated_closed
-        return b"%b%b%012x%b" % (ready[0], dated, self._count, ready[1])
+        return b"".join((ready[0], dated, _LAST_DIGITS[number], ready[1]))
 
 
 def _ready(reply: Reply) -> Ready:

@@ -29,6 +29,7 @@ from forewarn.web import listeners, metadata
 from forewarn.web.connection import Connection, Phase
 from forewarn.web.counters import Counters
 from forewarn.web.gate import Admission, Gate
+from forewarn.web.hatch import Hatch
 from forewarn.web.limits import Limits
 from forewarn.web.listeners import Bound, Listener
 from forewarn.web.memo import Memo
@@ -78,6 +79,9 @@ class MetadataServer:
         self._subscription_id = subscription_id
         self._log = log
         self._responses = Responses()
+        self._hatch = Hatch(identities, board, desk.attendance, self._responses, counters, clock)
+        self.recall = self.memo.recall
+        self.answer = self._hatch.answer
         self._waiting = WaitingRoom()
         # Scopes whose request is being noted in the store, and what goes on after that.
         self._attending: dict[ScopeId, list[Callable[[], None]]] = {}
@@ -146,6 +150,7 @@ class MetadataServer:
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
         self._responses.date(self._clock.now())
+        self._hatch.look_at_the_clock(self.limits.sweep)
         self.gate.sweep(loop.time())
         self._sweeping = loop.call_later(self.limits.sweep.total_seconds(), self._sweep, loop)
 
