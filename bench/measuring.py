@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import platform
+import tempfile
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from statistics import median
 from typing import Final
 
 KB: Final = 1024
+MICRO: Final = 1e6
 _PROC: Final = Path("/proc")
+_WORKPLACES: Final = Path(__file__).parent / ".work"
 
 
 def processor_seconds(pid: int) -> float:
@@ -31,6 +34,14 @@ def resident_bytes(pid: int) -> int:
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) * KB
     raise AssertionError("every living process says how large it is")
+
+
+@contextmanager
+def workplace() -> Iterator[Path]:
+    """A directory on the disk of this clone: elsewhere, files may be in memory only."""
+    _WORKPLACES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="run-", dir=_WORKPLACES) as name:
+        yield Path(name)
 
 
 def cores() -> tuple[int, int]:

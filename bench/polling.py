@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import ExitStack
-from pathlib import Path
 from statistics import median
 from typing import Final
 
@@ -19,7 +17,6 @@ from bench.fleets import fleet_file, machine_name
 
 GUESTS: Final = 128
 PER_SCOPE: Final = 8
-MICRO: Final = 1e6
 
 Poll = Callable[[Contender, int], None]
 
@@ -28,7 +25,7 @@ def measure(*, rounds: int, polls: int) -> dict[str, float]:
     """Processor time for each request, of each server; and ours as a multiple of theirs."""
     os.sched_setaffinity(0, {measuring.cores()[1]})
     with ExitStack() as stack:
-        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="forewarn-bench-")))
+        directory = stack.enter_context(measuring.workplace())
         fleet = fleet_file(machines=GUESTS, per_scope=PER_SCOPE)
         service = stack.enter_context(Service(directory / "data", fleet))
         for first in range(0, GUESTS, PER_SCOPE):
@@ -77,4 +74,4 @@ def _cost(contender: Contender, poll: Callable[..., None], polls: int) -> float:
     polls = max(polls // GUESTS, 1) * GUESTS
     before = measuring.processor_seconds(contender.pid)
     poll(contender.server, guests=GUESTS, polls=polls)
-    return (measuring.processor_seconds(contender.pid) - before) / polls * MICRO
+    return (measuring.processor_seconds(contender.pid) - before) / polls * measuring.MICRO

@@ -120,8 +120,9 @@ def _replace(
 ) -> None:
     """Put what a scope has now in the place of what it had."""
     for name in before.keys() | after.keys():
-        others = tuple(place for place in index.get(name, ()) if place[0] != scope)
-        places = others + tuple((scope, machine) for machine in after.get(name, ()))
+        places = tuple([(scope, machine) for machine in after.get(name, ())])
+        if name in index:
+            places = tuple([place for place in index[name] if place[0] != scope]) + places
         if places:
             index[name] = places
         else:

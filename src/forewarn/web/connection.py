@@ -95,6 +95,7 @@ class Connection(asyncio.Protocol):
         "_deaf",
         "_parser",
         "_reception",
+        "_said",
         "_transport",
         "address",
         "deadline",
@@ -104,8 +105,10 @@ class Connection(asyncio.Protocol):
         "phase",
     )
 
-    def __init__(self, reception: Reception, listener: str) -> None:
+    def __init__(self, reception: Reception, listener: str, said: bytes = b"") -> None:
         self._reception = reception
+        # What was read before there was a connection.
+        self._said = said
         self._transport: asyncio.Transport
         self._parser: RequestParser | None = None
         self._ahead = b""
@@ -141,6 +144,9 @@ class Connection(asyncio.Protocol):
                 self._reception.refuse(self, refusals.THROTTLED)
             case Admission.SHUT_OUT:
                 self.abort()
+            case Admission.WELCOME if self._said:
+                said, self._said = self._said, b""
+                self.data_received(said)
             case Admission.WELCOME:
                 pass
 

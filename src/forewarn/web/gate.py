@@ -84,6 +84,13 @@ class Gate:
             return Admission.TOO_MANY
         return Admission.WELCOME
 
+    def has_room(self, place: Hashable) -> bool:
+        """Whether a machine that speaks from this place may have one more connection."""
+        return (
+            self._counts.get(place, 0) < self._limits.connections_per_caller_max
+            and len(self._visitors) < self._connections_max
+        )
+
     def leave(self, visitor: Visitor) -> None:
         """Forget a connection that is over."""
         place = self._visitors.pop(visitor, None)

@@ -29,6 +29,8 @@ class Limits:
     body: timedelta = timedelta(seconds=10)
     # A guest may be frozen for a while and then go on reading.
     write: timedelta = timedelta(seconds=30)
+    # How long the kernel keeps a connection to itself that has not said anything yet.
+    held_back: timedelta = timedelta(seconds=1)
     # How long we go on listening to whoever was refused, so that it can read why.
     linger: timedelta = timedelta(seconds=2)
     # How often the deadlines above are looked at, and how late a long poll may end.

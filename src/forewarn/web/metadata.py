@@ -127,10 +127,21 @@ def answer(
 
 def read(action: ReadDocument, posting: Posting) -> Reply:
     """The document, or word that the guest knows it."""
-    tag = (("ETag", scheduled_events.etag(posting.document.incarnation)),)
-    if is_known(action, posting):
-        return Reply(304, headers=tag)
-    return Reply(200, posting.body(action.version), headers=tag)
+    return known(posting) if is_known(action, posting) else shown(action.version, posting)
+
+
+def known(posting: Posting) -> Reply:
+    """Word that the guest knows the document."""
+    return Reply(304, headers=_tag(posting))
+
+
+def shown(version: Version, posting: Posting) -> Reply:
+    """The document."""
+    return Reply(200, posting.body(version), headers=_tag(posting))
+
+
+def _tag(posting: Posting) -> tuple[tuple[str, str], ...]:
+    return (("ETag", scheduled_events.etag(posting.document.incarnation)),)
 
 
 def is_known(action: ReadDocument, posting: Posting) -> bool:

@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import operator
 import resource
-from collections.abc import Callable, Sequence
+import socket
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from http import HTTPStatus
+from itertools import islice
 from typing import Final, TypeVar
 
-from forewarn.core.names import ScopeId
+from forewarn.core.names import Incarnation, ScopeId
 from forewarn.errors import ForewarnError
 from forewarn.ports.clock import Clock
 from forewarn.ports.identities import Caller, Identities
@@ -28,6 +31,7 @@ from forewarn.service.desk import Desk
 from forewarn.web import listeners, metadata
 from forewarn.web.connection import Connection, Phase
 from forewarn.web.counters import Counters
+from forewarn.web.door import Door
 from forewarn.web.gate import Admission, Gate
 from forewarn.web.hatch import Hatch
 from forewarn.web.limits import Limits
@@ -40,11 +44,12 @@ from forewarn.web.waiting import Waiter, WaitingRoom
 from forewarn.wire import refusals
 from forewarn.wire.refusals import Refusal
 
-BACKLOG: Final = 1024
 # File descriptors that are not connections: the store's, the listeners', the log's.
 DESCRIPTORS_RESERVED: Final = 128
 # Addresses of strangers that are named in the log, each once.
 STRANGERS_NAMED_MAX: Final = 1000
+# Waiting guests that are told of a change in one turn of the loop.
+TOLD_AT_ONCE: Final = 250
 
 _CLOSE: Final = Ending.CLOSE
 
@@ -88,7 +93,8 @@ class MetadataServer:
         self._strangers: set[str] = set()
         self._workers = ThreadPoolExecutor(limits.workers, thread_name_prefix="forewarn-guests")
         self._at_work = 0
-        self._servers: list[asyncio.Server] = []
+        self._doors: list[Door] = []
+        self._arriving: set[asyncio.Task[None]] = set()
         self._sweeping: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping = False
@@ -109,10 +115,9 @@ class MetadataServer:
         self._board.watch(self._note_change)
         self._sweep(self._loop)
         for place in bound:
-            server = await self._loop.create_server(
-                partial(Connection, self, place.name), sock=place.socket, backlog=BACKLOG
-            )
-            self._servers.append(server)
+            door = Door(self, place, self._loop)
+            door.open()
+            self._doors.append(door)
             self._log.info(
                 "listening on %s",
                 place.name,
@@ -122,8 +127,10 @@ class MetadataServer:
     async def stop(self, grace: timedelta) -> None:
         """Take no more requests, finish what is under way, and close; cut it off after a while."""
         self._stopping = True
-        for server in self._servers:
-            server.close()
+        for door in self._doors:
+            door.close()
+        # Those that were let in and are not known yet.
+        await asyncio.gather(*self._arriving, return_exceptions=True)
         for connection in self._waiting.connections:
             connection.is_last = True
             self.end_wait(connection)
@@ -153,6 +160,34 @@ class MetadataServer:
         self._hatch.look_at_the_clock(self.limits.sweep)
         self.gate.sweep(loop.time())
         self._sweeping = loop.call_later(self.limits.sweep.total_seconds(), self._sweep, loop)
+
+    # -- what doors ask ----------------------------------------------------------------------
+
+    def is_free(self, listener: str, address: str) -> bool:
+        """Whether one more guest of this address is served now."""
+        return self.gate.has_room((listener, address))
+
+    def receive(self, listener: str, guest: socket.socket, said: bytes) -> None:
+        """Go on with a guest that stays, and has said this much."""
+        assert self._loop is not None
+        arriving = self._loop.create_task(self._connect(Connection(self, listener, said), guest))
+        # The loop itself does not hold on to its tasks.
+        self._arriving.add(arriving)
+        arriving.add_done_callback(self._arriving.discard)
+
+    async def _connect(self, connection: Connection, guest: socket.socket) -> None:
+        assert self._loop is not None
+        try:
+            await self._loop.connect_accepted_socket(lambda: connection, guest)
+        except OSError:
+            # It is gone already.
+            guest.close()
+
+    def note_exhaustion(self, listener: str, error: OSError) -> None:
+        """Take note that nobody can be let in for the moment."""
+        self._counters.throttled += 1
+        extra = {"action": "exhausted", "listener": listener}
+        self._log.warning("nobody can be let in for a moment: %s", error, extra=extra)
 
     # -- what connections ask ----------------------------------------------------------------
 
@@ -211,8 +246,8 @@ class MetadataServer:
         known = (waiter.scope, waiter.incarnation)
         # `*` names any document; whoever waited for another one is shown it all the same.
         is_news = (caller.scope, posting.document.incarnation) != known
-        action = replace(waiter.action, if_none_match=None) if is_news else waiter.action
-        self._show(connection, waiter.decision, action, caller.scope)
+        show = self._show_news if is_news else self._show
+        show(connection, waiter.decision, waiter.action, caller.scope)
 
     def forget(self, connection: Connection) -> None:
         """Take note that a connection is over."""
@@ -269,6 +304,17 @@ class MetadataServer:
         self._counters.answers[decision.route, status] += 1
         connection.send(response, ending)
 
+    def _show_news(
+        self, connection: Connection, decision: Decision, action: ReadDocument, scope: ScopeId
+    ) -> None:
+        """Show the document to somebody who knows another one."""
+        posting = self._board.posting(scope)
+        assert posting is not None, "identities know only scopes that were posted"
+        ending = _CLOSE if connection.is_last else decision.ending
+        response = self._responses.news(action, scope, posting, ending)
+        self._counters.answers[decision.route, 200] += 1
+        connection.send(response, ending)
+
     def _show_or_wait(
         self, connection: Connection, decision: Decision, action: ReadDocument, scope: ScopeId
     ) -> None:
@@ -296,8 +342,18 @@ class MetadataServer:
     def _wake(self, scope: ScopeId) -> None:
         posting = self._board.posting(scope)
         assert posting is not None, "it was posted before it was told"
-        for connection in self._waiting.behind(scope, posting.document.incarnation):
-            self.end_wait(connection)
+        incarnation = posting.document.incarnation
+        self._tell(iter(self._waiting.behind(scope, incarnation)), incarnation)
+
+    def _tell(self, guests: Iterator[Connection], incarnation: Incarnation) -> None:
+        """End the wait of some, then of the others: answers go out in between."""
+        assert self._loop is not None
+        for connection in islice(guests, TOLD_AT_ONCE):
+            # Meanwhile it may have had its answer, and wait for the next one.
+            if self._waiting.is_behind(connection, incarnation):
+                self.end_wait(connection)
+        if operator.length_hint(guests):
+            self._loop.call_soon(self._tell, guests, incarnation)
 
     # -- commits, in worker threads ----------------------------------------------------------
 

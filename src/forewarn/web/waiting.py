@@ -48,6 +48,11 @@ class WaitingRoom:
                 del self._of_scope[waiter.scope]
         return waiter
 
+    def is_behind(self, connection: Connection, incarnation: Incarnation) -> bool:
+        """Whether it waits, and knows another document than this one."""
+        waiter = self._waiters.get(connection)
+        return waiter is not None and waiter.incarnation != incarnation
+
     def behind(self, scope: ScopeId, incarnation: Incarnation) -> tuple[Connection, ...]:
         """Those of a scope that know another document than this one."""
         return tuple(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
+import resource
 import signal
 import socket
 import threading
@@ -76,7 +78,14 @@ def serve(
 
     Raises: Malformed, Refused, Unavailable if it cannot start; Refused if a worker crashed.
     """
+    allow_descriptors()
     uvloop.run(_Serve(settings, log).run(on_ready))
+
+
+def allow_descriptors() -> None:
+    """Have as many descriptors as we may: the usual 1024 would be too few guests."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 class _Serve:
@@ -150,10 +159,11 @@ class _Serve:
         )
 
     def _load(self, assembly: Assembly, fleet: FleetFile) -> None:
-        scopes = assembly.load()
-        self._log.info("the store is read", extra={"action": "loaded", "scopes": scopes})
-        if self._settings.fleet is not None:
-            self._apply(assembly, fleet, SERVICE)
+        with _uncollected():
+            scopes = assembly.load()
+            self._log.info("the store is read", extra={"action": "loaded", "scopes": scopes})
+            if self._settings.fleet is not None:
+                self._apply(assembly, fleet, SERVICE)
 
     def _guests(self, assembly: Assembly, fleet: FleetFile, counters: Counters) -> MetadataServer:
         return MetadataServer(
@@ -253,6 +263,21 @@ class _Serve:
         self._settings.systemd.ready()
 
 
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """What is made inside stays, and the garbage collector need never look at it.
+
+    A million machines are ten million objects: looking at them all would hold up every guest for
+    seconds, now and then.
+    """
+    gc.disable()
+    try:
+        yield
+        gc.freeze()
+    finally:
+        gc.enable()
+
+
 def _behave(assembly: Assembly, machine: str, behavior: str) -> None:
     """Tell a machine of the simulated fabric, the only one there is, how to behave."""
     assert isinstance(assembly.fabric, SimulatedFabric), "see _assemble"
@@ -268,6 +293,8 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
         control.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             control.bind((host, port))
+            # Whoever calls before the API is up waits instead of being turned away.
+            control.listen()
         except OSError as error:
             raise Refused(
                 f"cannot listen on {host}:{port} for --control ({error.strerror}): "

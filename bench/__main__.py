@@ -1,0 +1,83 @@
+"""Measure everything, print a table, and write bench/latest.json."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from bench import approving, loading, measuring, polling, waiting
+
+LATEST: Final = Path(__file__).parent / "latest.json"
+
+# What each figure means, and what it should be at most ("<=") or at least (">=").
+MEANINGS: Final[Mapping[str, tuple[str, str]]] = {
+    "poll_keepalive_vs_nginx": ("poll, kept connection: processor time, nginx = 1", "<= 1.0"),
+    "poll_close_vs_nginx": ("poll, new connection each: processor time, nginx = 1", "<= 1.1"),
+    "poll_keepalive_vs_flask": ("poll, kept connection: Flask under gunicorn = 1", ""),
+    "poll_keepalive_vs_go": ("poll, kept connection: Go's net/http = 1", ""),
+    "poll_keepalive_us_forewarn": ("poll, kept connection: microseconds", ""),
+    "poll_keepalive_us_nginx": ("  the same, nginx", ""),
+    "poll_keepalive_us_flask": ("  the same, Flask", ""),
+    "poll_keepalive_us_go": ("  the same, Go", ""),
+    "poll_close_us_forewarn": ("poll, new connection each: microseconds", ""),
+    "poll_close_us_nginx": ("  the same, nginx", ""),
+    "longpoll_kb_each": ("memory of a waiting guest, of 10,000: kB", "<= 3"),
+    "longpoll_last_ms_of_10000": ("announce until the last of 10,000 knows: ms", "<= 200"),
+    "longpoll_kb_each_of_50000": ("memory of a waiting guest, of 50,000: kB", ""),
+    "announce_to_1000_guests_ms_p99": ("announce until 1,000 waiting guests know, p99: ms", ""),
+    "approvals_per_s": ("durable approvals a second", ""),
+    "approve_vs_sqlite": ("  the same, SQLite alone writing in groups = 1", ">= 0.5"),
+    "load_1m_machines_s": ("start with 1,000,000 machines: s", "<= 60"),
+    "bytes_per_machine": ("memory of a machine: bytes", "<= 3072"),
+    "idle_extra_cpu_ms_per_s_100k": ("idling with 100,000 scopes, beyond one: ms a second", "<= 5"),
+}
+
+Figures = dict[str, float]
+FULL: Final[Mapping[str, Callable[[], Figures]]] = {
+    "polling": lambda: polling.measure(rounds=15, polls=100_000),
+    "waiting": lambda: waiting.measure(guests=10_000, many=50_000, few=1000, rounds=20),
+    "approving": lambda: approving.measure(approvals=2000, rounds=3),
+    "loading": lambda: loading.measure(scopes=100_000, idle_seconds=15),
+}
+QUICK: Final[Mapping[str, Callable[[], Figures]]] = {
+    "polling": lambda: polling.measure(rounds=5, polls=20_000),
+    "waiting": lambda: waiting.measure(guests=10_000, many=0, few=1000, rounds=5),
+    "approving": lambda: approving.measure(approvals=500, rounds=1),
+    "loading": lambda: loading.measure(scopes=5000, idle_seconds=5),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="bench", description=__doc__)
+    parser.add_argument("parts", nargs="*", choices=[[], *FULL], help="only these; all if none")
+    parser.add_argument("--quick", action="store_true", help="rough figures in a minute")
+    arguments = parser.parse_args()
+    measures = QUICK if arguments.quick else FULL
+    found: dict[str, object] = dict(measuring.machine())
+    everywhere = os.sched_getaffinity(0)
+    for part in arguments.parts or measures:
+        print(f"measuring: {part}", flush=True)  # noqa: T201 - what is printed is the purpose
+        os.sched_setaffinity(0, everywhere)
+        found |= {name: round(value, 4) for name, value in measures[part]().items()}
+    found["load_average_1m_after"] = round(os.getloadavg()[0], 2)
+    LATEST.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    print(table(found))  # noqa: T201
+
+
+def table(found: Mapping[str, object]) -> str:
+    """The figures that matter, as people read them."""
+    lines = [f"{'':58} {'measured':>10}  aim"]
+    for name, (meaning, aim) in MEANINGS.items():
+        if name in found:
+            lines.append(f"{meaning:58} {found[name]!s:>10}  {aim}")
+    place = ", ".join(f"{key} {found[key]}" for key in ("cpu_model", "cpu_count", "python"))
+    load = f"load average {found['load_average_1m']} to {found['load_average_1m_after']}"
+    return "\n".join([*lines, "", f"{place}, {load}", f"all figures: {LATEST}"])
+
+
+if __name__ == "__main__":
+    main()
