@@ -3,6 +3,8 @@
 
 PYTHON ?= python3
 WORKERS ?= auto
+# What `make bench` is told: parts (polling waiting approving loading), or --quick.
+BENCH ?=
 
 # What `make run` starts.
 DEMO = .venv/bin/forewarn demo
@@ -17,7 +19,7 @@ FLOOR = */forewarn/core/*,*/forewarn/wire/*,*/forewarn/service/*
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test check fix clean
+.PHONY: help run test check bench fix clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +43,17 @@ check: .venv/.dev ## lint, types, architecture and the fast tests: under a minut
 	.venv/bin/lint-imports
 	.venv/bin/python $(PYTEST) -q tests/core tests/wire tests/test_tidy.py
 
+bench: .venv/.bench ## measure speed and memory beside nginx and Flask: a table, and bench/latest.json
+	@PATH="$$PATH:/usr/sbin" command -v nginx >/dev/null || { \
+		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+			apt-get install -y --no-install-recommends nginx \
+				|| { apt-get update && apt-get install -y --no-install-recommends nginx; }; \
+		else \
+			echo "missing: nginx. On Debian and Ubuntu: sudo apt-get install nginx" >&2; \
+			exit 1; \
+		fi; }
+	.venv/bin/python -m bench $(BENCH)
+
 fix: .venv/.dev ## repair what a machine can repair: the only target that edits files
 	.venv/bin/ruff check --fix
 	.venv/bin/ruff format
@@ -48,7 +61,8 @@ fix: .venv/.dev ## repair what a machine can repair: the only target that edits 
 clean: ## remove everything that was made here
 	rm -rf .venv .forewarn .pytest_tmp .coverage .coverage.* htmlcov build dist
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
-	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf bench/.work bench/latest.json
+	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -70,4 +84,8 @@ clean: ## remove everything that was made here
 
 .venv/.dev: pyproject.toml $(CONSTRAINTS) | .venv/bin/python
 	$(INSTALL) --editable '.[dev]'
+	@touch $@ .venv/.run
+
+.venv/.bench: pyproject.toml $(CONSTRAINTS) | .venv/bin/python
+	$(INSTALL) --editable '.[bench]'
 	@touch $@ .venv/.run

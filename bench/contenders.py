@@ -70,7 +70,7 @@ class Service(ServiceProcess):
 
 @contextmanager
 def nginx(directory: Path, document: bytes, guests: int) -> Iterator[Contender]:
-    """nginx with bench/nginx.conf and this document."""
+    """Nginx with bench/nginx.conf and this document."""
     port = _free_port()
     fields = {
         "directory": str(directory),
@@ -102,8 +102,15 @@ def flask(directory: Path, documents: Mapping[str, Any]) -> Iterator[Contender]:
     file = directory / "documents.json"
     file.write_text(json.dumps(documents))
     options = ["--workers=1", "--threads=8", "--keep-alive=75", f"--bind=127.0.0.1:{port}"]
-    options += ["--worker-tmp-dir=/dev/shm", f"--env=BENCH_DOCUMENTS={file}"]  # noqa: S108 - its own
-    command = [sys.executable, "-m", "gunicorn", "--log-level=error", *options, "bench.flask_app:app"]
+    options += ["--worker-tmp-dir=/dev/shm", f"--env=BENCH_DOCUMENTS={file}"]
+    command = [
+        sys.executable,
+        "-m",
+        "gunicorn",
+        "--log-level=error",
+        *options,
+        "bench.flask_app:app",
+    ]
     with _running("flask", command, port) as contender:
         yield replace(contender, pid=_child(contender.pid))
 
@@ -118,14 +125,14 @@ def go(directory: Path, documents: Mapping[str, Any]) -> Iterator[Contender]:
     assert compiler is not None, "say so before"
     program = directory / "server"
     build = [compiler, "build", "-o", str(program), str(HERE / "server.go")]
-    subprocess.run(build, check=True)  # noqa: S603 - our own command
+    subprocess.run(build, check=True)
     with _running("go", [str(program), str(port), str(file)], port) as contender:
         yield contender
 
 
 @contextmanager
 def _running(name: str, command: list[str], port: int) -> Iterator[Contender]:
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)  # noqa: S603 - our own command
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     try:
         _await_port(process, port)
         measuring.pin(process.pid, measuring.cores()[0])

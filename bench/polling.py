@@ -11,7 +11,6 @@ from statistics import median
 from typing import Final
 
 from bench import callers, contenders, measuring
-from bench.callers import Server
 from bench.contenders import Contender, Service
 from bench.fleets import fleet_file, machine_name
 
@@ -31,9 +30,14 @@ def measure(*, rounds: int, polls: int) -> dict[str, float]:
         for first in range(0, GUESTS, PER_SCOPE):
             service.get(callers.address(first))
             service.announce_to(machine_name(first))
-        documents = {callers.address(n): service.document(callers.address(n)) for n in range(GUESTS)}
+        documents = {
+            callers.address(n): service.document(callers.address(n)) for n in range(GUESTS)
+        }
         body = service.get(callers.address(0)).body
-        running = [service.contender, stack.enter_context(contenders.nginx(directory, body, GUESTS))]
+        running = [
+            service.contender,
+            stack.enter_context(contenders.nginx(directory, body, GUESTS)),
+        ]
         keeping = _rounds(running, callers.poll_keeping, rounds=rounds, polls=polls)
         closing = _rounds(running, callers.poll_closing, rounds=rounds, polls=polls // 4)
         slow = [service.contender, stack.enter_context(contenders.flask(directory, documents))]

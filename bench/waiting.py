@@ -62,8 +62,7 @@ def _service() -> Iterator[Service]:
 
 
 def _one_change(service: Service, guests: int) -> tuple[float, float, list[float]]:
-    """The bytes that a waiting guest costs, the processor time to tell it, and when each was told.
-    """
+    """The bytes that a waiting guest costs, the processor time to tell it, and when each was told."""
     with _crowd(service, 1) as warmed_up:
         _wait(service, warmed_up)
     before = measuring.resident_bytes(service.pid)
@@ -130,7 +129,9 @@ def _tell(
     place = urlsplit(service.control)
     token = (service.data / "token").read_text().strip()
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-    operator = http.client.HTTPConnection(place.hostname or "", place.port, timeout=PATIENCE_SECONDS)
+    operator = http.client.HTTPConnection(
+        place.hostname or "", place.port, timeout=PATIENCE_SECONDS
+    )
     with select.epoll() as epoll:
         by_number = {guest.fileno(): guest for guest in crowd}
         for number in by_number:

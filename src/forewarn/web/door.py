@@ -45,8 +45,8 @@ class Host(Protocol):
         """Whether one more guest of this address is served now."""
         ...
 
-    def receive(self, listener: str, guest: socket.socket, said: bytes) -> None:
-        """Go on with a guest that stays, and has said this much."""
+    def connection(self, listener: str, said: bytes) -> asyncio.Protocol:
+        """A connection for a guest that stays, and has said this much."""
         ...
 
     def note_exhaustion(self, listener: str, error: OSError) -> None:
@@ -66,6 +66,8 @@ class Door:
         self._place = place
         self._loop = loop
         self._resuming: asyncio.TimerHandle | None = None
+        # Guests that stay, and whose connection is not made yet.
+        self._arriving: set[asyncio.Task[None]] = set()
 
     def open(self) -> None:
         """Let guests in from now on."""
@@ -74,13 +76,14 @@ class Door:
         self._place.socket.listen(BACKLOG)
         self._listen()
 
-    def close(self) -> None:
-        """Let nobody in any more."""
+    async def close(self) -> None:
+        """Let nobody in any more; whoever was let in is known then."""
         if self._resuming is not None:
             self._resuming.cancel()
         if self._place.socket.fileno() >= 0:
             self._loop.remove_reader(self._place.socket.fileno())
             self._place.socket.close()
+        await asyncio.gather(*self._arriving)
 
     def _listen(self) -> None:
         self._resuming = None
@@ -88,7 +91,8 @@ class Door:
 
     def _let_in(self) -> None:
         # A socket object for each guest would be a third of the cost of a short visit.
-        accept = self._place.socket._accept  # noqa: SLF001 - what `accept` itself stands on
+        # So this is what `accept` itself stands on.
+        accept = self._place.socket._accept  # type: ignore[attr-defined] # noqa: SLF001
         try:
             for _ in range(BATCH):
                 descriptor, peer = accept()
@@ -106,10 +110,7 @@ class Door:
         try:
             os.set_blocking(descriptor, False)
             said = os.read(descriptor, _READ_BYTES_MAX)
-            response = self._short_answer(address, said) if said else b""
-            if response is not None:
-                # The buffer is empty, and the hatch hands out nothing that it would not take whole.
-                os.write(descriptor, response)
+            if not said or self._is_answered(descriptor, address, said):
                 os.close(descriptor)
                 return
         except BlockingIOError:
@@ -119,14 +120,30 @@ class Door:
             # It is gone already.
             os.close(descriptor)
             return
-        guest = socket.socket(self._place.socket.family, socket.SOCK_STREAM, fileno=descriptor)
-        self._host.receive(self._name, guest, said)
+        arriving = self._loop.create_task(self._connect(descriptor, said))
+        # The loop itself does not hold on to its tasks.
+        self._arriving.add(arriving)
+        arriving.add_done_callback(self._arriving.discard)
 
-    def _short_answer(self, address: str, said: bytes) -> bytes | None:
-        """The answer to a guest that wants nothing else; None if there is more to it."""
+    async def _connect(self, descriptor: int, said: bytes) -> None:
+        guest = socket.socket(self._place.socket.family, socket.SOCK_STREAM, fileno=descriptor)
+        connection = self._host.connection(self._name, said)
+        try:
+            await self._loop.connect_accepted_socket(lambda: connection, guest)
+        except OSError:
+            # It is gone already.
+            guest.close()
+
+    def _is_answered(self, descriptor: int, address: str, said: bytes) -> bool:
+        """Answer a guest that wants a poll and nothing else; False if there is more to it."""
         decision = self._recall(said)
         if decision is None or decision.ending is not _CLOSE:
-            return None
+            return False
         if not self._host.is_free(self._name, address):
-            return None
-        return self._answer(decision, self._name, address)
+            return False
+        response = self._answer(decision, self._name, address)
+        if response is None:
+            return False
+        # The buffer is empty, and the hatch hands out nothing that it would not take whole.
+        os.write(descriptor, response)
+        return True

@@ -25,7 +25,7 @@ _SHOWN: Final = (SCHEDULED_EVENTS, 200)
 class Hatch:
     """Answers what can be answered at once."""
 
-    def __init__(  # noqa: PLR0913 - all that a poll touches
+    def __init__(
         self,
         identities: Identities,
         board: Board,

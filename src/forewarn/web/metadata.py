@@ -63,6 +63,10 @@ class ReadDocument:
     wait: timedelta = _NOW
 
 
+# Show it, whatever the guest knows.
+UNCONDITIONAL: Final = {version: ReadDocument(version) for version in Version}
+
+
 @dataclass(frozen=True, slots=True)
 class StartEvents:
     """Approve the events that the body names."""
@@ -127,21 +131,10 @@ def answer(
 
 def read(action: ReadDocument, posting: Posting) -> Reply:
     """The document, or word that the guest knows it."""
-    return known(posting) if is_known(action, posting) else shown(action.version, posting)
-
-
-def known(posting: Posting) -> Reply:
-    """Word that the guest knows the document."""
-    return Reply(304, headers=_tag(posting))
-
-
-def shown(version: Version, posting: Posting) -> Reply:
-    """The document."""
-    return Reply(200, posting.body(version), headers=_tag(posting))
-
-
-def _tag(posting: Posting) -> tuple[tuple[str, str], ...]:
-    return (("ETag", scheduled_events.etag(posting.document.incarnation)),)
+    tag = (("ETag", scheduled_events.etag(posting.document.incarnation)),)
+    if is_known(action, posting):
+        return Reply(304, headers=tag)
+    return Reply(200, posting.body(action.version), headers=tag)
 
 
 def is_known(action: ReadDocument, posting: Posting) -> bool:

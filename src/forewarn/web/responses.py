@@ -80,32 +80,17 @@ class Responses:
         self, action: ReadDocument, scope: ScopeId, posting: Posting, ending: Ending
     ) -> tuple[int, bytes]:
         """The document of a posting as bytes, or word that the guest knows it; and the status."""
-        if action.if_none_match is None or not metadata.is_known(action, posting):
-            return 200, self.news(action, scope, posting, ending)
-        forms = self._sheet(scope, posting).forms
-        ready = forms.get(_KNOWN)
-        if ready is None:
-            ready = forms[_KNOWN] = _ready(metadata.known(posting))
-        return 304, self.joined(ready, ending)
-
-    def news(
-        self, action: ReadDocument, scope: ScopeId, posting: Posting, ending: Ending
-    ) -> bytes:
-        """The document of a posting as bytes, whatever the guest knows."""
-        forms = self._sheet(scope, posting).forms
-        form = action.version.name
-        ready = forms.get(form)
-        if ready is None:
-            ready = _ready(metadata.shown(action.version, posting))
-            if len(ready[1]) <= READY_BYTES_MAX:
-                forms[form] = ready
-        return self.joined(ready, ending)
-
-    def _sheet(self, scope: ScopeId, posting: Posting) -> Sheet:
         sheet = self.sheets.get(scope)
         if sheet is None or sheet.posting is not posting:
             sheet = self.sheets[scope] = Sheet(posting)
-        return sheet
+        known = action.if_none_match is not None and metadata.is_known(action, posting)
+        form = _KNOWN if known else action.version.name
+        ready = sheet.forms.get(form)
+        if ready is None:
+            ready = _ready(metadata.read(action, posting))
+            if len(ready[1]) <= READY_BYTES_MAX:
+                sheet.forms[form] = ready
+        return 304 if known else 200, self.joined(ready, ending)
 
     def joined(self, ready: Ready, ending: Ending) -> bytes:
         """What is ready, with the date and an id of its own."""

@@ -11,16 +11,14 @@ import asyncio
 import logging
 import operator
 import resource
-import socket
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from http import HTTPStatus
 from itertools import islice
-from typing import Final, TypeVar
+from typing import Final
 
 from forewarn.core.names import Incarnation, ScopeId
 from forewarn.errors import ForewarnError
@@ -29,6 +27,7 @@ from forewarn.ports.identities import Caller, Identities
 from forewarn.service.board import Board
 from forewarn.service.desk import Desk
 from forewarn.web import listeners, metadata
+from forewarn.web.backroom import Backroom
 from forewarn.web.connection import Connection, Phase
 from forewarn.web.counters import Counters
 from forewarn.web.door import Door
@@ -52,8 +51,6 @@ STRANGERS_NAMED_MAX: Final = 1000
 TOLD_AT_ONCE: Final = 250
 
 _CLOSE: Final = Ending.CLOSE
-
-T = TypeVar("T")
 
 
 class MetadataServer:
@@ -85,16 +82,14 @@ class MetadataServer:
         self._log = log
         self._responses = Responses()
         self._hatch = Hatch(identities, board, desk.attendance, self._responses, counters, clock)
-        self.recall = self.memo.recall
-        self.answer = self._hatch.answer
+        self.recall: Callable[[bytes], Decision | None] = self.memo.recall
+        self.answer: Callable[[Decision, str, str], bytes | None] = self._hatch.answer
         self._waiting = WaitingRoom()
         # Scopes whose request is being noted in the store, and what goes on after that.
         self._attending: dict[ScopeId, list[Callable[[], None]]] = {}
         self._strangers: set[str] = set()
-        self._workers = ThreadPoolExecutor(limits.workers, thread_name_prefix="forewarn-guests")
-        self._at_work = 0
+        self._backroom = Backroom(limits.workers, self._note_quiet)
         self._doors: list[Door] = []
-        self._arriving: set[asyncio.Task[None]] = set()
         self._sweeping: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping = False
@@ -118,19 +113,14 @@ class MetadataServer:
             door = Door(self, place, self._loop)
             door.open()
             self._doors.append(door)
-            self._log.info(
-                "listening on %s",
-                place.name,
-                extra={"action": "listen", "listener": place.name},
-            )
+            extra = {"action": "listen", "listener": place.name}
+            self._log.info("listening on %s", place.name, extra=extra)
 
     async def stop(self, grace: timedelta) -> None:
         """Take no more requests, finish what is under way, and close; cut it off after a while."""
         self._stopping = True
         for door in self._doors:
-            door.close()
-        # Those that were let in and are not known yet.
-        await asyncio.gather(*self._arriving, return_exceptions=True)
+            await door.close()
         for connection in self._waiting.connections:
             connection.is_last = True
             self.end_wait(connection)
@@ -146,13 +136,13 @@ class MetadataServer:
         await asyncio.sleep(0)
         if self._sweeping is not None:
             self._sweeping.cancel()
-        self._workers.shutdown(wait=False, cancel_futures=True)
+        self._backroom.close()
 
     def _connections(self) -> tuple[Connection, ...]:
         return tuple(v for v in self.gate.visitors if isinstance(v, Connection))
 
     def _note_quiet(self) -> None:
-        if self._stopping and not self.gate.visitors and not self._at_work:
+        if self._stopping and not self.gate.visitors and self._backroom.is_quiet:
             self._quiet.set()
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -167,21 +157,9 @@ class MetadataServer:
         """Whether one more guest of this address is served now."""
         return self.gate.has_room((listener, address))
 
-    def receive(self, listener: str, guest: socket.socket, said: bytes) -> None:
-        """Go on with a guest that stays, and has said this much."""
-        assert self._loop is not None
-        arriving = self._loop.create_task(self._connect(Connection(self, listener, said), guest))
-        # The loop itself does not hold on to its tasks.
-        self._arriving.add(arriving)
-        arriving.add_done_callback(self._arriving.discard)
-
-    async def _connect(self, connection: Connection, guest: socket.socket) -> None:
-        assert self._loop is not None
-        try:
-            await self._loop.connect_accepted_socket(lambda: connection, guest)
-        except OSError:
-            # It is gone already.
-            guest.close()
+    def connection(self, listener: str, said: bytes) -> Connection:
+        """A connection for a guest that stays, and has said this much."""
+        return Connection(self, listener, said)
 
     def note_exhaustion(self, listener: str, error: OSError) -> None:
         """Take note that nobody can be let in for the moment."""
@@ -246,8 +224,8 @@ class MetadataServer:
         known = (waiter.scope, waiter.incarnation)
         # `*` names any document; whoever waited for another one is shown it all the same.
         is_news = (caller.scope, posting.document.incarnation) != known
-        show = self._show_news if is_news else self._show
-        show(connection, waiter.decision, waiter.action, caller.scope)
+        action = metadata.UNCONDITIONAL[waiter.action.version] if is_news else waiter.action
+        self._show(connection, waiter.decision, action, caller.scope)
 
     def forget(self, connection: Connection) -> None:
         """Take note that a connection is over."""
@@ -304,17 +282,6 @@ class MetadataServer:
         self._counters.answers[decision.route, status] += 1
         connection.send(response, ending)
 
-    def _show_news(
-        self, connection: Connection, decision: Decision, action: ReadDocument, scope: ScopeId
-    ) -> None:
-        """Show the document to somebody who knows another one."""
-        posting = self._board.posting(scope)
-        assert posting is not None, "identities know only scopes that were posted"
-        ending = _CLOSE if connection.is_last else decision.ending
-        response = self._responses.news(action, scope, posting, ending)
-        self._counters.answers[decision.route, 200] += 1
-        connection.send(response, ending)
-
     def _show_or_wait(
         self, connection: Connection, decision: Decision, action: ReadDocument, scope: ScopeId
     ) -> None:
@@ -364,7 +331,7 @@ class MetadataServer:
             self._attending[caller.scope].extend(following)
             return
         self._attending[caller.scope] = list(following)
-        self._work(partial(self._desk.attend, caller), partial(self._attended, caller))
+        self._backroom.do(partial(self._desk.attend, caller), partial(self._attended, caller))
 
     def _attended(self, caller: Caller, job: asyncio.Future[None]) -> None:
         try:
@@ -387,7 +354,7 @@ class MetadataServer:
         self, connection: Connection, decision: Decision, caller: Caller, body: bytes
     ) -> None:
         connection.suspend()
-        self._work(
+        self._backroom.do(
             partial(
                 metadata.answer,
                 decision,
@@ -415,20 +382,6 @@ class MetadataServer:
             extra={"action": "approve", "status": reply.status, **_named(caller)},
         )
         self._reply(connection, decision, reply)
-
-    def _work(self, job: Callable[[], T], then: Callable[[asyncio.Future[T]], None]) -> None:
-        """Do this in a worker thread, and go on with the outcome in ours."""
-        assert self._loop is not None
-        self._at_work += 1
-
-        def end(done: asyncio.Future[T]) -> None:
-            self._at_work -= 1
-            # Whatever was not even begun when the grace was over has nobody to be told.
-            if not done.cancelled():
-                then(done)
-            self._note_quiet()
-
-        self._loop.run_in_executor(self._workers, job).add_done_callback(end)
 
 
 def _connections_max(limits: Limits) -> int:
