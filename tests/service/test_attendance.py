@@ -63,11 +63,22 @@ def test_a_mark_made_here_is_exact() -> None:
     clock = SimulatedClock(NOON)
     attendance = Attendance(clock)
     clock.advance(HOUR)
-    attendance.mark(WEB.id, clock.now())
+    attendance.mark(marked(NOON), clock.now())
 
     clock.advance(HOUR)
 
     assert attendance.silent_for(marked(NOON + HOUR)) == HOUR
+
+
+def test_a_mark_that_could_not_be_committed_is_no_news() -> None:
+    clock = SimulatedClock(NOON)
+    attendance = Attendance(clock)
+    clock.advance(HOUR)
+    attendance.mark(marked(NOON), clock.now())
+
+    clock.advance(HOUR)
+
+    assert attendance.silent_for(marked(NOON)) == HOUR
 
 
 def test_a_mark_made_elsewhere_may_be_older_than_the_last_request() -> None:

@@ -142,3 +142,20 @@ def test_silence_here_is_no_silence_while_another_service_hears() -> None:
 
     crowd.advance(timedelta(minutes=62), timedelta(minutes=1))
     assert not left.parts.books.load(WEB.id).is_enabled
+
+
+def test_an_approval_too_soon_for_a_mark_lengthens_nothing() -> None:
+    """keeps S13: a day after the last request, not more."""
+    world = World(replace(WEB, enabling=Enabling.ON_REQUEST))
+    world.desk.attend(world.caller("10.0.0.10"))
+    event = world.announce(EventType.FREEZE, "web-0")
+    world.advance(timedelta(minutes=10))
+    world.approve("10.0.0.10", event.id)
+    world.advance(timedelta(minutes=10))
+    world.desk.approve_as_guest(world.caller("10.0.0.10"), [event.id])
+
+    world.advance(24 * HOUR - SECOND)
+    assert world.parts.books.load(WEB.id).is_enabled
+
+    world.advance(SECOND)
+    assert not world.parts.books.load(WEB.id).is_enabled

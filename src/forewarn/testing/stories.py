@@ -36,6 +36,7 @@ from forewarn.fabrics.simulated import Behaviour
 from forewarn.ids import SeededIds
 from forewarn.ports.store import Cursor
 from forewarn.service.conductor import Conductor
+from forewarn.service.desk import Placed
 from forewarn.testing.faults import Fault, FaultyStore
 from forewarn.testing.strategies import EPOCH, spans, wishes_for
 from forewarn.testing.witnesses import (
@@ -181,6 +182,10 @@ class Story(RuleBasedStateMachine):
         """What is announced most often, and refused least."""
         return self._announce(wish)
 
+    @rule(target=announced, wish=_maintenance(), delay=spans(HOUR))
+    def announce_and_publish_late(self, wish: Wish, delay: timedelta) -> MultipleResults[EventId]:
+        return self._announce(wish, delay)
+
     @rule(event_id=announced, address=_ADDRESSES)
     def approve(self, event_id: EventId, address: str) -> None:
         self._approve(self.world, event_id, address)
@@ -325,13 +330,13 @@ class Story(RuleBasedStateMachine):
                 return had_setbacks
         raise AssertionError("the conductor does not come to rest")
 
-    def _announce(self, wish: Wish) -> MultipleResults[EventId]:
+    def _announce(self, wish: Wish, delay: timedelta = timedelta()) -> MultipleResults[EventId]:
+        placed: tuple[Placed, ...] = ()
         with suppress(Refused, Unavailable):
             placed = self.world.desk.announce(wish, (), OPERATOR)
-            self._settle()
-            return multiple(*(p.event.id for p in placed))
+        self.clock.advance(delay)
         self._settle()
-        return multiple()
+        return multiple(*(p.event.id for p in placed))
 
     def _approve(self, world: World, event_id: EventId, address: str) -> None:
         caller = world.parts.identities.identify("", address)
@@ -350,7 +355,8 @@ class Story(RuleBasedStateMachine):
             return
         else:
             assert event is not None, "S14: an event of another scope was approved"
-            self.heard[caller.scope] = self.clock.elapsed()
+            if world is self.world:
+                self.heard[caller.scope] = self.clock.elapsed()
             if event.status is EventStatus.SCHEDULED:
                 self.acknowledged.add(event_id)
 
