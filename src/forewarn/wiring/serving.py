@@ -88,6 +88,7 @@ class _Serve:
         self._stop = asyncio.Event()
         self._crashed = False
         self._state = "starting"
+        self._applying = threading.Lock()
 
     async def run(self, on_ready: Callable[[Serving], None]) -> None:
         settings, log = self._settings, self._log
@@ -110,9 +111,10 @@ class _Serve:
             guests = self._guests(assembly, fleet, counters)
             parts = self._parts(assembly, store, token, counters, workers)
             control = ControlServer(build_app(parts), control_socket)
+            # Before anything is called readable, it is.
+            await guests.serve(bound)
             workers.start()
             stack.callback(workers.stop)
-            await guests.serve(bound)
             serving_control = asyncio.create_task(control.serve())
             self._watch_signals(loop, assembly)
             address = f"http://{listeners.spell(*control_socket.getsockname()[:2])}"
@@ -228,7 +230,9 @@ class _Serve:
                 "the fleet file declares nothing, and all VMs would be gone: was it cut off? "
                 "Leave at least one scope in it"
             )
-        changes = assembly.registrar.apply(fleet.declarations, Origin.FILE, actor)
+        # One at a time: whether an address is taken is looked up before it is committed.
+        with self._applying:
+            changes = assembly.registrar.apply(fleet.declarations, Origin.FILE, actor)
         if fleet.periods != assembly.rules:
             changes = (*changes, "[periods] changed: restart the service to use them")
         for change in changes:
