@@ -101,9 +101,7 @@ class Directory:
 
 
 def _by_name(machines: tuple[Machine, ...]) -> dict[str, list[MachineName]]:
-    # Nobody means a machine that was deleted; its name may be another's by now.
-    present = (machine for machine in machines if machine.presence is not Presence.DELETED)
-    return {machine.name.lower(): [machine.name] for machine in present}
+    return {machine.name.lower(): [machine.name] for machine in machines}
 
 
 def _by_host(machines: tuple[Machine, ...]) -> dict[str, list[MachineName]]:
