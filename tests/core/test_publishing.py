@@ -37,7 +37,7 @@ def test_not_before_is_never_less_than_the_notice_after_it_was_readable(
     ledger: Ledger, now: datetime
 ) -> None:
     """keeps S11."""
-    published = publishing.publish(ledger, now).ledger
+    published = publishing.publish(ledger, now, RULES).ledger
 
     assert publishing.unpublished(published) == ()
     for event in publishing.unpublished(ledger):
@@ -53,14 +53,14 @@ def test_not_before_is_never_less_than_the_notice_after_it_was_readable(
 
 @given(strategies.ledgers(), strategies.instants())
 def test_what_was_readable_is_published_once(ledger: Ledger, now: datetime) -> None:
-    published = publishing.publish(ledger, now).ledger
+    published = publishing.publish(ledger, now, RULES).ledger
 
-    assert publishing.publish(published, now + QUARTER) == Decision(published)
+    assert publishing.publish(published, now + QUARTER, RULES) == Decision(published)
 
 
 @pytest.mark.parametrize("delay", [timedelta(), timedelta(seconds=2)])
 def test_within_the_margin_nothing_moves(delay: timedelta) -> None:
-    decision = publishing.publish(LEDGER, NOON + delay)
+    decision = publishing.publish(LEDGER, NOON + delay, RULES)
 
     assert [entry.what for entry in decision.entries] == [What.READABLE]
     assert decision.ledger.event("E1").not_before == FREEZE.not_before
@@ -69,7 +69,7 @@ def test_within_the_margin_nothing_moves(delay: timedelta) -> None:
 
 def test_beyond_the_margin_not_before_moves_and_guests_are_told() -> None:
     """keeps S11, N6."""
-    decision = publishing.publish(LEDGER, NOON + timedelta(seconds=2, microseconds=1))
+    decision = publishing.publish(LEDGER, NOON + timedelta(seconds=2, microseconds=1), RULES)
 
     assert [entry.what for entry in decision.entries] == [What.READABLE, What.MOVED]
     moved = decision.ledger.event("E1")
@@ -82,7 +82,7 @@ def test_what_has_started_is_written_down_as_readable_and_does_not_move() -> Non
     started = replace(FREEZE, status=EventStatus.STARTED, started_at=NOON, not_before=NOON)
     ledger = replace(LEDGER, events=(started,))
 
-    decision = publishing.publish(ledger, NOON + timedelta(hours=1))
+    decision = publishing.publish(ledger, NOON + timedelta(hours=1), RULES)
 
     assert [entry.what for entry in decision.entries] == [What.READABLE]
     assert decision.ledger.event("E1").not_before == NOON

@@ -63,7 +63,7 @@ def ledger_of(*events: Event) -> Ledger:
 
 def tend(ledger: Ledger, now: datetime, rules: Periods) -> Decision:
     """All that time alone brings."""
-    decision = publishing.publish(ledger, now)
+    decision = publishing.publish(ledger, now, RULES)
     decision = ledgers.then(decision, waking.start_due(decision.ledger, now, rules))
     for event, machine in waking.overdue(decision.ledger, now, rules):
         late = starting.time_out(decision.ledger, event.id, machine, now)

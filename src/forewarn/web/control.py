@@ -257,6 +257,8 @@ def _prune(parts: ControlParts, call: Call) -> Answer:
 
 def _backup(parts: ControlParts, call: Call) -> Answer:
     file = Path(wire.load(wire.Backup, call.body).file)
+    if file.exists():
+        raise Refused(f"{file} exists already: name a new file")
     # Written first: the last entry in a backup says when it was taken.
     parts.books.journalize(
         Entry(
