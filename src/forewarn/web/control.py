@@ -19,7 +19,7 @@ from urllib.parse import urlencode
 from forewarn.core.events import Event
 from forewarn.core.journal import Actor, Entry, Role, What
 from forewarn.core.names import ScopeId
-from forewarn.errors import ForewarnError, Malformed, Unknown, UnknownEvent
+from forewarn.errors import ForewarnError, Malformed, Refused, Unknown, UnknownEvent
 from forewarn.ports.clock import Clock
 from forewarn.ports.store import Cursor
 from forewarn.service.books import Books

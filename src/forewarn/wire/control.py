@@ -13,6 +13,7 @@ from typing import Annotated, Final, Literal, TypeVar
 
 import msgspec
 
+from forewarn.core import periods
 from forewarn.core.events import Cause, EventSource, EventType, Result
 from forewarn.core.wishes import IfNotTold, Wish
 from forewarn.errors import Malformed
