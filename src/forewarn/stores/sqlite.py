@@ -21,10 +21,11 @@ from forewarn.ports.store import Change, CommitId, Cursor, Lease, Record, Touch,
 from forewarn.stores.cursors import cursor_at, position_of, resume
 from forewarn.stores.lane import Lane
 from forewarn.stores.sqlite_commits import Asked, Versions, commit_together
-from forewarn.stores.sqlite_file import Connection, copy, opened, transaction, translated
+from forewarn.stores.sqlite_file import Connection, copy, opened, pour, transaction, translated
 from forewarn.stores.sqlite_schema import MIGRATIONS
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_GIVING_WAY: Final = timedelta(milliseconds=1)
 
 
 class SqliteStore:
@@ -40,6 +41,8 @@ class SqliteStore:
         # Guards the connection; notified by each commit and by closing.
         self._changed = threading.Condition()
         self._connection: Connection | None = opened(self._path, migrations)
+        # Held while a copy is made; taken before the lock above, never after it.
+        self._copying = threading.Lock()
         self._lane = Lane[Asked, Versions](self._commit_waiting)
 
     def get(self, keys: Sequence[str]) -> Mapping[str, Record]:
@@ -107,27 +110,32 @@ class SqliteStore:
             return db.execute("DELETE FROM commits WHERE position < ?", (end,)).rowcount
 
     def backup_to(self, path: Path) -> None:
-        """Write a consistent copy to a new file; commits wait until it is made.
+        """Write a consistent copy to a new file, while commits go on between its steps.
 
         Raises: Refused if there is such a file already, Unavailable.
         """
-        with self._turn() as db:
-            copy(db, path)
+        with self._copying:
+            copy(path, self._pour)
 
     def close(self) -> None:
         """Let go of the file. Whoever waits for changes is told that the store is gone."""
-        with self._changed, translated(self._path):
+        with self._changed:
             connection, self._connection = self._connection, None
             self._changed.notify_all()
+        # A copy that is being made ends at its next step, and only then is the file free.
+        with self._copying, translated(self._path):
             if connection is not None:
                 connection.close()
 
     @contextmanager
     def _turn(self) -> Iterator[Connection]:
         with self._changed, translated(self._path):
-            if self._connection is None:
-                raise Unavailable(f"the database {self._path} is closed")
-            yield self._connection
+            yield self._held()
+
+    def _held(self) -> Connection:
+        if self._connection is None:
+            raise Unavailable(f"the database {self._path} is closed")
+        return self._connection
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
@@ -136,10 +144,21 @@ class SqliteStore:
                 yield db
             self._changed.notify_all()
 
+    def _pour(self, other: Connection) -> None:
+        with self._turn() as db:
+            pour(db, other, self._give_way)
+
+    def _give_way(self) -> None:
+        """Let others have the file for a moment; it may be closed afterwards."""
+        # Let go of only for an instant, the lock would come back before anyone had woken up.
+        self._changed.wait(_GIVING_WAY.total_seconds())
+        self._held()
+
     def _commit_waiting(
         self, aboard: Callable[[], Sequence[Asked]]
     ) -> Sequence[Versions | Exception]:
-        with self._turn() as db:
+        with self._changed:
+            db = self._held()
             # Asked for only now: whoever came while this waited for its turn goes with it.
             outcomes = self._attempt(db, aboard())
             self._changed.notify_all()

@@ -1,14 +1,13 @@
 """What commits do to the tables of SqliteStore: several in one transaction, each on its own terms.
 
-Everything is checked before anything is written, each commit against the file and against those
-before it in the group. So a commit that is refused leaves nothing that would have to be undone.
+A commit is checked before any of it is written, against the file and against those before it in
+the group. So one that is refused leaves nothing that would have to be undone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from forewarn.errors import Conflict, Fenced
 from forewarn.ports.store import CommitId, Lease, Write
@@ -16,7 +15,11 @@ from forewarn.stores.sqlite_file import Connection
 
 Versions = Mapping[str, int]
 
-_INSERT_COMMIT: Final = "INSERT INTO commits (position, commit_id) VALUES (?, ?)"
+_VERSION: Final = "SELECT version FROM records WHERE key = ?"
+_POSITION: Final = "SELECT position FROM commits WHERE commit_id = ?"
+_TOUCHED: Final = "SELECT key, version FROM touches WHERE position = ? ORDER BY line"
+# Gives the next position, or no row if that commit took effect before.
+_INSERT_COMMIT: Final = "INSERT INTO commits (commit_id) VALUES (?) ON CONFLICT DO NOTHING"
 _PUT_RECORD: Final = (
     "INSERT INTO records (key, version, value) VALUES (?, ?, ?)"
     " ON CONFLICT (key) DO UPDATE SET version = excluded.version, value = excluded.value"
@@ -25,8 +28,7 @@ _INSERT_TOUCH: Final = "INSERT INTO touches (position, line, key, version) VALUE
 _INSERT_ENTRY: Final = "INSERT INTO journal (position, line, entry) VALUES (?, ?, ?)"
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """A commit that somebody waits for."""
 
     commit_id: CommitId
@@ -49,11 +51,8 @@ class _Draft:
     """A group of commits as it will be written, on top of what the file holds."""
 
     def __init__(self, db: Connection) -> None:
-        self._db = db
-        (newest,) = db.execute("SELECT max(position) FROM commits").fetchone()
-        self._position: int = newest or 0
+        self._cursor = db.cursor()
         self._answers: dict[CommitId, Versions] = {}
-        self._commits: list[tuple[int, CommitId]] = []
         # By key: what several commits of one group write, the last one writes.
         self._records: dict[str, tuple[str, int, bytes | None]] = {}
         self._touches: list[tuple[int, int, str, int]] = []
@@ -61,51 +60,55 @@ class _Draft:
 
     def outcome(self, asked: Asked, is_held: Callable[[Lease], bool]) -> Versions | Exception:
         """What this commit is told once the group is durable."""
+        refusal = self._refusal(asked, is_held)
+        if refusal is None:
+            self._cursor.execute(_INSERT_COMMIT, (asked.commit_id,))
+            if self._cursor.rowcount:
+                assert self._cursor.lastrowid is not None
+                return self._add(asked, self._cursor.lastrowid)
+        # A commit that took effect is told so, whatever has become of its lease and its keys.
         before = self._answer(asked.commit_id)
         if before is not None:
             return before
-        lease = asked.lease
-        if lease is not None and not is_held(lease):
-            return Fenced(f"lease {lease.name} is no longer held by {lease.owner}")
-        lost = [write.key for write in asked.writes if self._version(write.key) != write.expected]
-        return Conflict(lost) if lost else self._add(asked)
+        assert refusal is not None, "a commit that is not new was answered before"
+        return refusal
 
     def write(self) -> None:
         # Many rows to a call: what a group costs is mostly how often SQLite is called.
         for statement, rows in (
-            (_INSERT_COMMIT, self._commits),
             (_PUT_RECORD, self._records.values()),
             (_INSERT_TOUCH, self._touches),
             (_INSERT_ENTRY, self._journal),
         ):
             if rows:
-                self._db.executemany(statement, rows)
+                self._cursor.executemany(statement, rows)
 
-    def _add(self, asked: Asked) -> Versions:
-        self._position += 1
-        position = self._position
-        self._commits.append((position, asked.commit_id))
+    def _refusal(self, asked: Asked, is_held: Callable[[Lease], bool]) -> Exception | None:
+        lease = asked.lease
+        if lease is not None and not is_held(lease):
+            return Fenced(f"lease {lease.name} is no longer held by {lease.owner}")
+        lost = [write.key for write in asked.writes if self._version(write.key) != write.expected]
+        return Conflict(lost) if lost else None
+
+    def _add(self, asked: Asked, position: int) -> Versions:
+        versions: dict[str, int] = {}
         for line, write in enumerate(asked.writes):
-            self._records[write.key] = (write.key, write.expected + 1, write.value)
-            self._touches.append((position, line, write.key, write.expected + 1))
+            version = versions[write.key] = write.expected + 1
+            self._records[write.key] = (write.key, version, write.value)
+            self._touches.append((position, line, write.key, version))
         self._journal += [(position, line, entry) for line, entry in enumerate(asked.journal)]
-        versions = {write.key: write.expected + 1 for write in asked.writes}
         self._answers[asked.commit_id] = versions
         return versions
 
     def _version(self, key: str) -> int:
         if key in self._records:
             return self._records[key][1]
-        row = self._db.execute("SELECT version FROM records WHERE key = ?", (key,)).fetchone()
+        row = self._cursor.execute(_VERSION, (key,)).fetchone()
         return row[0] if row else 0
 
     def _answer(self, commit_id: CommitId) -> Versions | None:
         """What this commit was told before; None if it never took effect."""
         if commit_id in self._answers:
             return self._answers[commit_id]
-        query = "SELECT position FROM commits WHERE commit_id = ?"
-        row = self._db.execute(query, (commit_id,)).fetchone()
-        if row is None:
-            return None
-        query = "SELECT key, version FROM touches WHERE position = ? ORDER BY line"
-        return dict(self._db.execute(query, row).fetchall())
+        row = self._cursor.execute(_POSITION, (commit_id,)).fetchone()
+        return dict(self._cursor.execute(_TOUCHED, row)) if row else None
