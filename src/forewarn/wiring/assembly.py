@@ -79,8 +79,8 @@ def assemble(  # noqa: PLR0913 - every port, by name
     lane: Lane | None = None,
 ) -> Assembly:
     """Put a service together over these ports; `turn` and `lane` are locks for many threads."""
-    books = Books(store, ids, turn, lane)
     board = Board()
+    books = Books(store, ids, turn, lane, board.ledger)
     directory = Directory()
     attendance = Attendance(clock)
     assembly = Assembly(
