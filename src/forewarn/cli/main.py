@@ -248,7 +248,7 @@ def _fault(error: CycloptsError) -> str:
 
 def _no_command(word: str, app: App | None) -> str:
     near = get_close_matches(word, [name for name in app or () if not name.startswith("-")], n=1)
-    meant = f'; did you mean "{near[0]}"?' if near else ""
+    meant = f' (did you mean "{near[0]}"?)' if near else ""
     return f'there is no command "{word}"{meant}'
 
 

@@ -53,13 +53,13 @@ def when_from(text: str | None, now: datetime) -> str:
 
 
 def when_short(text: str | None, now: datetime) -> str:
-    """The same in as little room as possible: today goes without saying."""
+    """The same in as little room as possible: a day that is near goes without saying."""
     if not text:
         return ""
     instant = datetime.fromisoformat(text).astimezone(UTC)
-    is_today = instant.date() == now.astimezone(UTC).date()
-    day_or_time = f"{instant:%H:%M:%SZ}" if is_today else f"{instant:%Y-%m-%d %H:%MZ}"
     distance = instant - now
+    is_near = abs(distance) < timedelta(hours=12)
+    day_or_time = f"{instant:%H:%M:%SZ}" if is_near else f"{instant:%Y-%m-%d %H:%MZ}"
     if abs(distance) >= timedelta(minutes=1):
         distance = timedelta(minutes=round(distance / timedelta(minutes=1)))
     return f"{day_or_time} ({away(distance)})"

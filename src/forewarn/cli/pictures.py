@@ -48,7 +48,7 @@ def _short_row(event: Event, now: datetime) -> tuple[str, ...]:
         event["type"],
         event["status"],
         first if not others else f"{first} +{len(others)}",
-        when_short(_shown_not_before(event), now),
+        when_short(_shown_not_before(event), now) if event["status"] == "Scheduled" else "",
         scope_name(event["resource_group"], event["scope"]),
         "; ".join(_remarks(event, lambda instant: when_short(instant, now))),
     )

@@ -26,6 +26,9 @@ STYLES: Final[Mapping[str, str]] = {
 }
 
 
+_ENDLESS: Final = 10_000
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
     """Rows of text under headings; without headings, the first column names the rows."""
@@ -119,7 +122,8 @@ def _print_framed(table: Table) -> None:
 
     console = Console()
     framed = _framed(table)
-    if table.short and console.measure(framed).maximum > console.width:
+    room = console.options.update(width=_ENDLESS)
+    if table.short and console.measure(framed, options=room).maximum > console.width:
         framed = _framed(replace(table, rows=table.short))
         # Lines cost three columns each.
         framed.box, framed.pad_edge = None, False
@@ -150,6 +154,6 @@ def _framed(table: Table) -> FramedTable:
             style="bold" if number == 0 and not table.headings else "",
         )
     for row in table.rows:
-        cells = (printable(row[number]) for number in kept)
-        framed.add_row(*(Text(cell, STYLES.get(cell, "")) for cell in cells))
+        cells = [(printable(row[n]), STYLES.get(row[n], "") if n else "") for n in kept]
+        framed.add_row(*(Text(cell, style) for cell, style in cells))
     return framed
