@@ -481,7 +481,7 @@ def test_the_record_of_a_canceled_event_says_why(data: Path, api: StandIn, out: 
     api.write("canceled", "2026-11-15T09:30:10Z", note="web-0 is gone")
 
     assert out.of("show", SOON, "--data", str(data)) == 0
-    assert re.search(r"^Canceled +by operator ann from 127.0.0.1: web-0 is gone$", out.text, re.M)
+    assert re.search(r"\nCanceled +by operator ann from 127.0.0.1: web-0 is gone\n", out.text)
 
 
 def test_remarks_tell_what_is_unusual(data: Path, api: StandIn, out: Output) -> None:

@@ -13,10 +13,12 @@ from forewarn.core.events import Event, EventSource, EventStatus, EventType
 from forewarn.core.journal import What
 from forewarn.core.ledgers import Decision, Ledger
 from forewarn.core.names import EventId, MachineName
+from forewarn.core.periods import Periods
 from forewarn.core.scopes import Scope
 from forewarn.testing import strategies
 from forewarn.testing.strategies import EPOCH as NOON
 
+RULES = Periods()
 QUARTER = timedelta(minutes=15)
 FREEZE = Event(
     id=EventId("E1"),
@@ -86,3 +88,15 @@ def test_what_has_started_is_written_down_as_readable_and_does_not_move() -> Non
 
     assert [entry.what for entry in decision.entries] == [What.READABLE]
     assert decision.ledger.event("E1").not_before == NOON
+
+
+def test_update_domains_that_are_published_late_stay_apart() -> None:
+    """Guests of the second would drain for nothing."""
+    other = replace(FREEZE, id=EventId("E2"), machines=(MachineName("web-1"),), update_domain=1)
+    ledger = replace(LEDGER, events=(FREEZE, other))
+
+    published = publishing.publish(ledger, NOON + timedelta(minutes=40), RULES).ledger
+
+    first, second = published.events
+    assert first.not_before == NOON + timedelta(minutes=55)
+    assert second.not_before == first.not_before + timedelta(seconds=9) + RULES.recovery

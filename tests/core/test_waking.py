@@ -169,7 +169,12 @@ def test_a_clock_set_forward_starts_nothing_that_is_not_approved() -> None:
     due = replace(SOON, not_before=NOON)
     ledger = ledger_of(due)
 
-    assert waking.start_due(ledger, NOON, RULES, {due.id}) == Decision(ledger)
+    held = waking.start_due(ledger, NOON, RULES, {due.id})
+    assert [entry.what for entry in held.entries] == [What.HELD]
+    assert held.ledger.event("E1").hold == waking.UNSERVED
+    assert waking.start_due(held.ledger, NOON, RULES, {due.id}) == Decision(held.ledger)
+    early = ledger_of(SOON)
+    assert waking.start_due(early, NOON, RULES, {due.id}) == Decision(early)
 
     approved = ledger_of(replace(due, approval=APPROVAL))
     started = waking.start_due(approved, NOON, RULES, {due.id}).ledger

@@ -13,7 +13,6 @@ from forewarn.core.ledgers import Decision, Ledger, forgettable, then
 from forewarn.core.names import EventId, MachineName
 from forewarn.core.periods import Periods
 
-
 UNSERVED: Final = "the clock was set forward: its notice has not really passed"
 
 

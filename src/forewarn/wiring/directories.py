@@ -71,7 +71,9 @@ def _kept_token(file: Path) -> str:
         token = file.read_text(encoding="ascii").strip()
         file.chmod(OWNER_ONLY)
     except (OSError, ValueError) as error:
-        raise Refused(f"{file} cannot be used ({error}): run this as its owner, or delete it") from error
+        raise Refused(
+            f"{file} cannot be used ({error}): run this as its owner, or delete it"
+        ) from error
     if not token:
         raise Refused(f"{file} is empty: delete it, and a new one is made")
     return token

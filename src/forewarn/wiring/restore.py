@@ -45,6 +45,9 @@ def restore(settings: RestoreSettings, clock: Clock, ids: Ids, actor: Actor) -> 
     try:
         shutil.copyfile(settings.backup, draft)
         draft.chmod(OWNER_ONLY)
+        # Restored by root, it is still the service's own user who must open it.
+        owner = settings.data.path.stat()
+        os.chown(draft, owner.st_uid, owner.st_gid)
         store = SqliteStore(draft, clock)
         try:
             restorer = Restorer(clock, ids, store, Books(store, ids), settings.rules)
@@ -70,9 +73,8 @@ def _check(settings: RestoreSettings, clock: Clock) -> None:
         )
     if not database.exists():
         return
-    if settings.replace:
-        _refuse_in_use(database, clock)
-    else:
+    _refuse_in_use(database, clock)
+    if not settings.replace:
         raise Refused(
             f"{database} exists already: give --replace to set it aside and put the backup there"
         )
