@@ -230,13 +230,13 @@ def nothing_is_planned_for_a_machine_that_is_gone(seen: Witness) -> None:
             if event.status is EventStatus.SCHEDULED:
                 assert set(event.machines) <= there, "S21: planned for a machine that is gone"
         for entry in commit.entries:
-            event = entry.event
-            if event is None or entry.what is not What.COMPLETED or event.type not in gone:
+            ended = entry.event
+            if ended is None or entry.what is not What.COMPLETED or ended.type not in gone:
                 continue
-            for outcome in event.outcomes:
+            for outcome in ended.outcomes:
                 machine = commit.after.scope.machine(outcome.machine)
                 if machine is not None and outcome.result is Result.DONE:
-                    assert machine.presence is gone[event.type], "S21: it is still there"
+                    assert machine.presence is gone[ended.type], "S21: it is still there"
 
 
 def the_journal_agrees_with_the_ledgers(seen: Witness) -> None:

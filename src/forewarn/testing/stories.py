@@ -181,7 +181,7 @@ class Story(RuleBasedStateMachine):
         with suppress(Unavailable):
             if self.world.desk.hear(caller):
                 self.world.desk.attend(caller)
-            self.seen.note_hearing(caller.scope)
+            self.seen.note_hearing(caller.scope, self.seen.listening_since)
         self._settle()
 
     @rule(span=spans(20 * SECOND))
@@ -203,7 +203,7 @@ class Story(RuleBasedStateMachine):
 
     @rule(by=st.sampled_from([-DAY, -HOUR, -MINUTE, MINUTE, HOUR, DAY]))
     def set_the_clock(self, by: timedelta) -> None:
-        self.seen.note_jump()
+        self.seen.note_jump(by)
         self.clock.jump(by)
         self._settle()
 
@@ -287,7 +287,7 @@ class Story(RuleBasedStateMachine):
         else:
             assert event is not None, "S14: an event of another scope was approved"
             if world is self.world:
-                self.seen.note_hearing(caller.scope)
+                self.seen.note_hearing(caller.scope, self.seen.listening_since)
             self.seen.note_approval(event_id)
 
     def _approvals(self) -> list[EventId]:

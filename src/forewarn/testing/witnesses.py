@@ -106,6 +106,9 @@ class Witness:
         self.jumped: set[EventId] = set()
         self.misled_by: dict[EventId, timedelta] = {}
         self._offsets: dict[EventId, datetime] = {}
+        # When the hands were set back, and when each scope's mark was made.
+        self._set_back: list[timedelta] = []
+        self._marks: dict[ScopeId, timedelta] = {}
         # Whether everything that is due has been done, as far as it can be.
         self.is_settled = False
 
@@ -127,6 +130,8 @@ class Witness:
         self.documents[scope, ledger.revision] = ledger.document
         own = tuple(entry for entry in entries if entry.scope == scope)
         self.commits.append(Commit(before, ledger, own, self.clock.now()))
+        if before is None or before.heard_at != ledger.heard_at:
+            self._marks[scope] = self.clock.elapsed()
         if before is not None and before.scope.enabling is not ledger.scope.enabling:
             self.heard.pop(scope, None)
         for event in ledger.events:
@@ -221,9 +226,15 @@ class Witness:
 
     # -- what is asked -------------------------------------------------------------------
 
-    def note_hearing(self, scope: ScopeId) -> None:
-        """A guest asked, and its asking counts."""
-        if self.committed[scope].scope.enabling is Enabling.ON_REQUEST:
+    def note_hearing(self, scope: ScopeId, born: timedelta) -> None:
+        """A guest asked a service born at that time, and its asking counts.
+
+        Unless the hands were set back between the last mark and that birth: an old mark looks
+        fresh then, nobody can tell, and the first hour's hearing stays with that service.
+        """
+        mark = self._marks.get(scope, timedelta())
+        is_misled = any(mark <= set_back <= born for set_back in self._set_back)
+        if self.committed[scope].scope.enabling is Enabling.ON_REQUEST and not is_misled:
             self.heard[scope] = self.clock.elapsed()
 
     def note_approval(self, event_id: EventId) -> None:
@@ -234,8 +245,10 @@ class Witness:
         ):
             self.acknowledged.add(event_id)
 
-    def note_jump(self) -> None:
+    def note_jump(self, by: timedelta) -> None:
         """The hands of the clock are about to be set."""
+        if by < timedelta():
+            self._set_back.append(self.clock.elapsed())
         self.jumped |= {event.id for ledger in self.committed.values() for event in ledger.events}
 
     def _offset(self) -> datetime:
