@@ -82,7 +82,7 @@ class Conductor:
 
     def adopt(self, ledger: Ledger) -> None:
         """Take a ledger in at start-up, when only its next wake matters."""
-        self._attendance.see(ledger)
+        self._attendance.adopt(ledger)
         if ledger.open_events:
             self.note(ledger)
         else:

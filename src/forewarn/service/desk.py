@@ -84,9 +84,13 @@ class Desk:
         self.books.amend(caller.scope, decide)
 
     def _heard(self, ledger: Ledger, caller: Caller, now: datetime) -> Decision:
-        """The ledger with its mark, where one is due."""
-        self.attendance.hear(caller.scope)
-        return enabling.hear(ledger, _guest(caller), now, self.attendance.mark_age(ledger))
+        """The ledger with its mark, where one is due; attended to before anybody is told of it."""
+        heard = enabling.hear(ledger, _guest(caller), now, self.attendance.mark_age(ledger))
+        if heard.ledger.heard_at == ledger.heard_at:
+            self.attendance.hear(caller.scope)
+        else:
+            self.attendance.mark(ledger, now)
+        return heard
 
     # -- operators -----------------------------------------------------------------------
 

@@ -29,9 +29,12 @@ class Announce:
 
 @dataclass(frozen=True, slots=True)
 class Approve:
-    """A guest approves events, and perhaps one that never was."""
+    """A guest approves events, and perhaps one that never was.
 
-    address: str
+    An even number stands for a guest whom the first of the events concerns, an odd one for any.
+    """
+
+    guest: int
     events: tuple[int, ...]
     times: int = 1
     and_nobodys: bool = False

@@ -126,10 +126,11 @@ class Player:
 
     def _approve(self, act: Approve) -> None:
         ids = [self._event(number) for number in act.events]
+        address = self._guest(act.guest, ids[0])
         if act.and_nobodys:
             ids.append(EventId(NOBODYS))
         for _ in range(act.times):
-            self._as_guest(act.address, lambda service, caller: self._ask(service, caller, ids))
+            self._as_guest(address, lambda service, caller: self._ask(service, caller, ids))
 
     def _ask(self, service: Service, caller: Caller, ids: list[EventId]) -> None:
         known = self._known(caller, ids)
@@ -145,7 +146,7 @@ class Player:
         else:
             assert known, "S14: what is nobody's, or another scope's, was approved"
             if not service.fate.is_dead:
-                self.seen.note_hearing(caller.scope, service.born)
+                self.seen.note_hearing(caller.scope, service.name)
                 for event_id in ids:
                     self.seen.note_approval(event_id)
 
@@ -190,7 +191,7 @@ class Player:
             if desk.hear(caller):
                 desk.attend(caller)
             if is_on_request and not service.fate.is_dead:
-                self.seen.note_hearing(caller.scope, service.born)
+                self.seen.note_hearing(caller.scope, service.name)
 
     def _declare(self, service: int, scopes: tuple[Scope, ...]) -> None:
         declared = [Declaration(s, frozenset(m.name for m in s.machines)) for s in scopes]
@@ -216,6 +217,14 @@ class Player:
 
         self.stage.attempt(number, asking)
 
+    def _guest(self, number: int, event_id: EventId) -> str:
+        """The guest that a number stands for: every other time one whom the event concerns."""
+        found = self.seen.find(event_id)
+        named = found[1].machines if found is not None and number % 2 == 0 else ()
+        concerned = [a for m in self._machines if m.name in named for a in m.addresses]
+        some = concerned or self._addresses
+        return some[number // 2 % len(some)]
+
     def _event(self, number: int) -> EventId:
         """The event that a number stands for: every other time one of the last few."""
         announced = self.seen.announced
@@ -229,6 +238,9 @@ class Player:
     def _jump(self, act: Jump) -> None:
         self.seen.note_jump(act.by)
         self.stage.clock.jump(act.by)
+        # Nobody sleeps for longer than a second, so each service sees the hands where they were.
+        for number in range(self.script.services):
+            self.stage.work(number)
 
     def _garble(self, act: Garble) -> None:
         service = self.stage.services[act.service]

@@ -79,8 +79,8 @@ class _Writer:
         self._fleet = tuple(self._chance.sample(ALL, count))
         self._machines = [m for scope in self._fleet for m in scope.machines]
         self._deeds: list[tuple[int, Callable[[], Act]]] = [
-            (14, self._announce),
-            (16, self._approve),
+            (20, self._announce),
+            (12, self._approve),
             (2, self._permit),
             (4, self._cancel),
             (5, self._postpone),
@@ -88,24 +88,29 @@ class _Writer:
             (14, self._poll),
             (3, self._declare),
             (9, lambda: Pass(self._span())),
-            (4, lambda: Sleep(self._span())),
+            (3, lambda: Sleep(self._span())),
             (14, Await),
             (3, self._jump),
             (5, self._behave),
             (3, self._garble),
             (1, Amnesia),
             (5, self._spoil),
-            (4, lambda: Part(self._service(), self._chance.random() < 0.5)),
-            (6, lambda: Die(self._service(), self._chance.choice((0, *range(1, 25))))),
-            (6, lambda: Rise(self._service())),
-            (10, self._intrude),
+            (4, lambda: Part(self._service(), is_away=self._chance.random() < 0.35)),
+            (4, lambda: Die(self._service(), self._chance.choice((0, *range(1, 25))))),
+            (9, lambda: Rise(self._service())),
+            (12, self._intrude),
             (2, Calm),
         ]
 
     def script(self, beats: int) -> Script:
-        return Script(
-            self._seed, self._services, self._fleet, tuple(self._beat() for _ in range(beats))
-        )
+        # Most scopes are enabled when it all begins.
+        opening = [
+            Beat(Poll(scope.machines[0].addresses[0]), timedelta(), ())
+            for scope in self._fleet
+            if self._chance.random() < 0.8
+        ]
+        told = [*opening, *(self._beat() for _ in range(beats))]
+        return Script(self._seed, self._services, self._fleet, tuple(told))
 
     def _beat(self) -> Beat:
         gap = self._chance.choice((0, 0, 1, 10, 900, 1003, 2500, 20_007))
@@ -150,7 +155,7 @@ class _Writer:
     def _approve(self) -> Act:
         events = tuple(self._event() for _ in range(self._chance.choice((1, 1, 1, 2))))
         times = self._chance.choice((1, 1, 2))
-        return Approve(self._address(), events, times, and_nobodys=self._chance.random() < 0.1)
+        return Approve(self._event(), events, times, and_nobodys=self._chance.random() < 0.1)
 
     def _permit(self) -> Act:
         return Permit(self._service(), self._event())
@@ -234,8 +239,9 @@ class _Writer:
 
     def _span(self) -> timedelta:
         spans = (SECOND, 31 * SECOND, 5 * MINUTE, 10 * MINUTE, 16 * MINUTE, HOUR, 23 * HOUR, DAY)
+        weights = (3, 3, 3, 3, 3, 3, 1, 1)
         millis = self._chance.randrange(2000)
-        return self._chance.choice(spans) + timedelta(milliseconds=millis)
+        return self._chance.choices(spans, weights)[0] + timedelta(milliseconds=millis)
 
     def _some(self, names: Sequence[MachineName], most: int) -> list[MachineName]:
         return self._chance.sample(names, self._chance.randint(1, min(most, len(names))))

@@ -25,6 +25,7 @@ from forewarn.ids import SeededIds
 from forewarn.ports.clock import Clock
 from forewarn.ports.fabric import Fabric
 from forewarn.ports.store import Store
+from forewarn.service.attendance import Endpoints
 from forewarn.service.conductor import Conductor
 from forewarn.stores.memory import MemoryStore
 from forewarn.testing.faults import FaultyStore, StoreDoor
@@ -140,11 +141,11 @@ class OwnClock:
 class Service:
     """One process's worth of a service, and the doors through which it sees the world."""
 
+    name: str
     parts: Assembly
     fate: Fate
     store: FaultyStore
     fabric: FatefulFabric
-    born: timedelta
     # For which document whoever waits was woken last.
     woken: dict[ScopeId, Incarnation] = field(default_factory=dict)
     # One thread conducts and one follows the feed, whatever the others do meanwhile.
@@ -192,6 +193,7 @@ class Stage:
             fabric=fabric,
             identities=AddressBook(),
             rules=Periods(),
+            endpoints=Endpoints.ONE if len(self.services) == 1 else Endpoints.SEVERAL,
         )
         if self._cast.conductor is not Conductor:
             own = self._cast.conductor(
@@ -200,13 +202,13 @@ class Stage:
             )
             parts = replace(parts, conductor=own)
             parts.books.tell(own.note)
-        service = Service(parts, fate, store, fabric, self.clock.elapsed())
+        service = Service(name, parts, fate, store, fabric)
         self.seen.open_board(name)
         parts.load()
         for scope in parts.directory.scopes():
             self.seen.look(name, parts.board, scope)
         parts.board.watch(lambda scope: self._wake(service, scope))
-        parts.books.tell(lambda ledger: self._look(name, service, ledger.scope.id))
+        parts.books.tell(lambda ledger: self._look(service, ledger.scope.id))
         self.services[number] = service
         self.seen.listening_since = self.clock.elapsed()
         self.counts["starts"] += 1
@@ -216,10 +218,10 @@ class Stage:
         assert posting is not None, "it was posted before it was told"
         service.woken[scope] = posting.document.incarnation
 
-    def _look(self, name: str, service: Service, scope: ScopeId) -> None:
-        before = self.seen.boards[name].get(scope)
+    def _look(self, service: Service, scope: ScopeId) -> None:
+        before = self.seen.boards[service.name].get(scope)
         known = service.woken.get(scope, before.document.incarnation if before else None)
-        self.seen.look(name, service.parts.board, scope, known)
+        self.seen.look(service.name, service.parts.board, scope, known)
 
     def attempt(self, number: int, deed: Callable[[Service], None]) -> None:
         """Have a service do something, unless it is dead; it may die of it."""

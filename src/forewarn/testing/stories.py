@@ -181,7 +181,7 @@ class Story(RuleBasedStateMachine):
         with suppress(Unavailable):
             if self.world.desk.hear(caller):
                 self.world.desk.attend(caller)
-            self.seen.note_hearing(caller.scope, self.seen.listening_since)
+            self.seen.note_hearing(caller.scope, "story")
         self._settle()
 
     @rule(span=spans(20 * SECOND))
@@ -287,7 +287,7 @@ class Story(RuleBasedStateMachine):
         else:
             assert event is not None, "S14: an event of another scope was approved"
             if world is self.world:
-                self.seen.note_hearing(caller.scope, self.seen.listening_since)
+                self.seen.note_hearing(caller.scope, "story")
             self.seen.note_approval(event_id)
 
     def _approvals(self) -> list[EventId]:

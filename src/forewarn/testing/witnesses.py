@@ -109,6 +109,7 @@ class Witness:
         # When the hands were set back, and when each scope's mark was made.
         self._set_back: list[timedelta] = []
         self._marks: dict[ScopeId, timedelta] = {}
+        self._learned: dict[tuple[str, ScopeId], tuple[datetime | None, timedelta]] = {}
         # Whether everything that is due has been done, as far as it can be.
         self.is_settled = False
 
@@ -183,6 +184,7 @@ class Witness:
     def open_board(self, service: str) -> None:
         """A service was started; what its board shows is read from now on."""
         self.boards.setdefault(service, {})
+        self._learned = {key: at for key, at in self._learned.items() if key[0] != service}
         for ledger in self.committed.values():
             for event in ledger.events:
                 if event.id in self._offsets:
@@ -199,6 +201,9 @@ class Witness:
         """
         posting = board.posting(scope)
         assert posting is not None, "it was committed, so it is up"
+        mark = posting.ledger.heard_at
+        if self._learned.setdefault((service, scope), (mark, self.clock.elapsed()))[0] != mark:
+            self._learned[service, scope] = (mark, self.clock.elapsed())
         body = json.loads(posting.body(Version.V2020_07_01))
         old = self.boards[service].get(scope)
         shown = {EventId(event["EventId"]) for event in body["Events"]}
@@ -226,14 +231,15 @@ class Witness:
 
     # -- what is asked -------------------------------------------------------------------
 
-    def note_hearing(self, scope: ScopeId, born: timedelta) -> None:
-        """A guest asked a service born at that time, and its asking counts.
+    def note_hearing(self, scope: ScopeId, service: str) -> None:
+        """A guest asked a service, and its asking counts.
 
-        Unless the hands were set back between the last mark and that birth: an old mark looks
-        fresh then, nobody can tell, and the first hour's hearing stays with that service.
+        Unless the hands were set back between the last mark and the moment at which that service
+        learned of it: an old mark looks fresh then, and the first hour's hearing stays there.
         """
         mark = self._marks.get(scope, timedelta())
-        is_misled = any(mark <= set_back <= born for set_back in self._set_back)
+        learned = self._learned[service, scope][1]
+        is_misled = any(mark <= set_back <= learned for set_back in self._set_back)
         if self.committed[scope].scope.enabling is Enabling.ON_REQUEST and not is_misled:
             self.heard[scope] = self.clock.elapsed()
 
