@@ -1,7 +1,7 @@
 """What may happen in a simulation, as data.
 
-Services are named by their number, and so are events: by their number among all that were
-announced so far. An act whose name says all has no words of its own.
+Services are named by their number. A number also stands for an event, whichever it is by then. An
+act whose name says all has no words of its own.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ SECOND: Final = timedelta(seconds=1)
 MINUTE: Final = timedelta(minutes=1)
 HOUR: Final = timedelta(hours=1)
 DAY: Final = timedelta(days=1)
-BEATS: Final = 80
+BEATS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +79,11 @@ class _Writer:
         self._fleet = tuple(self._chance.sample(ALL, count))
         self._machines = [m for scope in self._fleet for m in scope.machines]
         self._deeds: list[tuple[int, Callable[[], Act]]] = [
-            (20, self._announce),
-            (12, self._approve),
+            (24, self._announce),
+            (20, self._approve),
             (2, self._permit),
             (4, self._cancel),
-            (5, self._postpone),
+            (7, self._postpone),
             (3, self._resolve),
             (14, self._poll),
             (3, self._declare),
@@ -92,12 +92,13 @@ class _Writer:
             (14, Await),
             (3, self._jump),
             (5, self._behave),
-            (3, self._garble),
+            (5, self._garble),
             (1, Amnesia),
             (5, self._spoil),
-            (4, lambda: Part(self._service(), is_away=self._chance.random() < 0.35)),
+            (2, lambda: Part(self._service(), is_away=True)),
+            (8, lambda: Part(self._service(), is_away=False)),
             (4, lambda: Die(self._service(), self._chance.choice((0, *range(1, 25))))),
-            (9, lambda: Rise(self._service())),
+            (20, lambda: Rise(self._service())),
             (12, self._intrude),
             (2, Calm),
         ]
@@ -206,7 +207,7 @@ class _Writer:
         return Behave(machine, self._chance.choice((Behaviour.OBEYS, *Behaviour)))
 
     def _garble(self) -> Act:
-        return Garble(self._service(), self._chance.choice(("away", "repeats", "loses", "well")))
+        return Garble(self._service(), self._chance.choice(("away", "repeats", "loses", "well", "well", "well")))
 
     def _spoil(self) -> Act:
         if self._chance.random() < 0.1:
