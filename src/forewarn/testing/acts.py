@@ -176,7 +176,10 @@ class Rise:
 
 @dataclass(frozen=True, slots=True)
 class Intrude:
-    """In the middle of what a service does, at some call of a port, something else happens."""
+    """In the middle of what a service does, something else happens.
+
+    At its next-but-so-many call of a port; 0: when it is about to commit.
+    """
 
     service: int
     after: int

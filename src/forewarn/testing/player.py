@@ -262,8 +262,12 @@ class Player:
 
     def _intrude(self, act: Intrude) -> None:
         service = self.stage.services[act.service]
-        if service is not None:
+        if service is None:
+            return
+        if act.after:
             service.fate.await_call(act.after, lambda: self._perform(act.act))
+        else:
+            service.store.overtake(lambda: self._perform(act.act))
 
     # -- time ----------------------------------------------------------------------------
 

@@ -75,7 +75,8 @@ class _Writer:
         self._seed = seed
         self._chance = Random(seed)  # noqa: S311 - repeatable on purpose
         self._services = self._chance.choice((1, 2, 2, 3))
-        count = self._chance.randint(2, len(ALL))
+        # Where there are few scopes, more things get into each other's way.
+        count = self._chance.choice((1, 2, 2, 3, 4, len(ALL)))
         self._fleet = tuple(self._chance.sample(ALL, count))
         self._machines = [m for scope in self._fleet for m in scope.machines]
         self._deeds: list[tuple[int, Callable[[], Act]]] = [
@@ -99,7 +100,7 @@ class _Writer:
             (8, lambda: Part(self._service(), is_away=False)),
             (4, lambda: Die(self._service(), self._chance.choice((0, *range(1, 25))))),
             (20, lambda: Rise(self._service())),
-            (12, self._intrude),
+            (20, self._intrude),
             (2, Calm),
         ]
 
@@ -207,7 +208,10 @@ class _Writer:
         return Behave(machine, self._chance.choice((Behaviour.OBEYS, *Behaviour)))
 
     def _garble(self) -> Act:
-        return Garble(self._service(), self._chance.choice(("away", "repeats", "loses", "well", "well", "well")))
+        return Garble(
+            self._service(),
+            self._chance.choice(("away", "repeats", "loses", "well", "well", "well")),
+        )
 
     def _spoil(self) -> Act:
         if self._chance.random() < 0.1:
@@ -225,7 +229,7 @@ class _Writer:
                 lambda: Die(self._service(), 0),
             )
         )
-        return Intrude(self._service(), self._chance.randint(1, 12), deed())
+        return Intrude(self._service(), self._chance.choice((0, 0, 0, *range(1, 9))), deed())
 
     # -- chance --------------------------------------------------------------------------
 
