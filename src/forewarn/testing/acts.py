@@ -82,12 +82,6 @@ class Declare:
     service: int
     scopes: tuple[Scope, ...]
 
-    def __repr__(self) -> str:
-        parts = (
-            f"{s.id}: {', '.join(m.name for m in s.machines) or 'nobody'}" for s in self.scopes
-        )
-        return f"Declare(service={self.service}, {'; '.join(parts)})"
-
 
 @dataclass(frozen=True, slots=True)
 class Work:

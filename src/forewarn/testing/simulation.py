@@ -17,11 +17,14 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from datetime import timedelta
+from enum import Enum
 from itertools import count
 from pathlib import Path
 from typing import Final
 
+from forewarn.core.scopes import Scope
 from forewarn.testing.acts import Beat
 from forewarn.testing.player import Player
 from forewarn.testing.scripts import Script, write
@@ -170,7 +173,24 @@ def commit() -> str:
 def _told(beat: Beat) -> str:
     then = f", {beat.gap.total_seconds():g} s" if beat.gap else ""
     workers = f", then work: {', '.join(map(str, beat.workers))}" if beat.workers else ""
-    return f"{beat.act}{then}{workers}"
+    return f"{_plain(beat.act)}{then}{workers}"
+
+
+def _plain(value: object) -> str:
+    """A value in few words: no types where they are clear, and nothing that goes without saying."""
+    if isinstance(value, Enum):
+        return str(value.value)
+    if isinstance(value, timedelta):
+        return f"-({-value})" if value < timedelta() else str(value)
+    if isinstance(value, Scope):
+        return f"{value.id}: {', '.join(m.name for m in value.machines) or 'nobody'}"
+    if isinstance(value, tuple):
+        return f"[{'; '.join(map(_plain, value))}]"
+    if is_dataclass(value):
+        said = [(f.name, getattr(value, f.name)) for f in fields(value)]
+        parts = (f"{name}={_plain(part)}" for name, part in said if part is not None and part != ())
+        return f"{type(value).__name__}({', '.join(parts)})"
+    return str(value)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
