@@ -99,10 +99,19 @@ class ServiceProcess:
 
     def start(self) -> None:
         """Start the service and wait until it serves."""
+        self.spawn()
+        self.await_serving()
+
+    def spawn(self) -> None:
+        """Start the service; it does not serve yet."""
         with self.log.open("a", encoding="utf-8") as log:
             self._process = subprocess.Popen(  # noqa: S603 - our own command
                 self.command, stdout=subprocess.PIPE, stderr=log, text=True
             )
+
+    def await_serving(self) -> None:
+        """Wait until it serves, and take note of its addresses."""
+        assert self._process is not None, "spawn it first"
         assert self._process.stdout is not None, "it was piped"
         line = self._process.stdout.readline()
         if not line:

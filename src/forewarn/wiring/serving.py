@@ -41,6 +41,7 @@ from forewarn.wiring.systemd import Systemd
 from forewarn.wiring.working import Workers
 
 GRACE: Final = timedelta(seconds=10)
+CONTROL_BACKLOG: Final = 128
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,6 +273,8 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
         control.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             control.bind((host, port))
+            # From here on callers wait instead of being refused: nobody is told an address too soon.
+            control.listen(CONTROL_BACKLOG)
         except OSError as error:
             raise Refused(
                 f"cannot listen on {host}:{port} for --control ({error.strerror}): "
