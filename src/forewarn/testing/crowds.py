@@ -134,9 +134,7 @@ class Crowd:
             self._operate, self._spot,
         )  # fmt: skip
         self._threads = [
-            threading.Thread(
-                target=role, args=(life, Random(f"{self._seed}/{life.number}/{number}"))
-            )
+            threading.Thread(target=role, args=(life, self._chance(life, number)))
             for number, role in enumerate(roles)
         ]
         for thread in self._threads:
@@ -287,6 +285,9 @@ class Crowd:
         if deed in (Deed.APPROVE, Deed.CANCEL):
             with self._lock:
                 self._open.pop(event_id, None)
+
+    def _chance(self, life: Life, number: int) -> Random:
+        return Random(f"{self._seed}/{life.number}/{number}")  # noqa: S311 - repeatable on purpose
 
     def _guest_line(self, life: Life, guest: Guest) -> Line:
         return Line(life, life.metadata, guest.address, self._testimony)

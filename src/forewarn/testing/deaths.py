@@ -135,7 +135,7 @@ class _Tale:
         self.settled = 0
         self.started_by_notice = 0
         self._say = say
-        self._chance = Random(seed)
+        self._chance = Random(seed)  # noqa: S311 - repeatable on purpose
         self._crowd = Crowd(self.testimony, seed)
         self._service = ServiceProcess(data, fleet_file())
         self._wal = data / "forewarn.db-wal"
@@ -143,6 +143,10 @@ class _Tale:
         self._cursor = ""
 
     def tell(self, kills: int) -> None:
+        # Its very first start is cut off as well: a database that is half made.
+        self._service.spawn()
+        _pause(self._chance.uniform(0.2, 0.8))
+        self._service.kill()
         with self._service:
             self._examine()
             while len(self.aims) < kills and not self.breaches:

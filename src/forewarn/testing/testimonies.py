@@ -76,7 +76,9 @@ class Said:
 
     def __str__(self) -> str:
         when = self.answered_at.isoformat(timespec="milliseconds")
-        return f"{self.deed.value} of {self.event_id} by {self.by}, done at {when} in life {self.life}"
+        return (
+            f"{self.deed.value} of {self.event_id} by {self.by}, done at {when} in life {self.life}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
