@@ -297,3 +297,47 @@ def test_a_database_damaged_under_a_running_service(tmp_path: Path) -> None:
         service.stop()
         status, word = service.fail_to_start()
         assert (status, "is damaged" in word) == (3, True)
+
+
+def test_a_backup_is_restored_without_the_log_of_what_was_there(tmp_path: Path) -> None:
+    """Keeps S9, S16: a log of the lost database must not be played into the restored one."""
+    backup = tmp_path / "backup.db"
+    with ServiceProcess(tmp_path / "data", FLEET) as service:
+        (kept,) = service.announce("Reboot", "web-0")
+        assert service.run("backup", str(backup)).returncode == 0
+        service.announce("Reboot", "web-1")
+        seen = service.document(WEB[0])["DocumentIncarnation"]
+        service.kill()
+        (service.data / "forewarn.db").unlink()
+        log = (service.data / "forewarn.db-wal").read_bytes()
+        assert log
+
+        assert service.run("restore", str(backup)).returncode == 0
+        service.start()
+
+        document = service.document(WEB[0])
+        assert [event["EventId"] for event in document["Events"]] == [kept["event_id"]]
+        assert document["DocumentIncarnation"] > seen
+        (aside,) = service.data.glob("forewarn.db.before-restore-*-wal")
+        assert aside.read_bytes() == log, "it may still be of use to somebody"
+
+
+def test_a_restore_onto_a_full_disk_changes_nothing(
+    service: ServiceProcess, disk: Disk, tmp_path: Path
+) -> None:
+    backup = disk.seen / "backup.db"
+    before = service.get(WEB[0]).body
+    assert service.run("backup", str(disk.place / "backup.db")).returncode == 0
+    assert service.stop() == 0
+    aside = tmp_path / "backup.db"
+    aside.write_bytes(backup.read_bytes())
+    backup.unlink()
+
+    disk.fill()
+    refused = service.run("restore", str(aside), "--replace")
+
+    assert refused.returncode == 6, refused.stderr
+    assert "free some space on its disk" in refused.stderr
+    disk.free()
+    service.start()
+    assert_reads_on(service, before)

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from forewarn.clocks import SystemClock
 from forewarn.testing.processes import PATH, VERSION, HttpReply
-from forewarn.testing.testimonies import Charge, Deed, Record, Said, Testimony
+from forewarn.testing.transcripts import Charge, Deed, Record, Said, Transcript
 
 VERSIONS: Final = ("2017-08-01", "2017-11-01", "2019-01-01", "2019-08-01", VERSION)
 ANSWER_SECONDS_MAX: Final = 30
@@ -79,11 +79,11 @@ class Life:
 class Line:
     """A connection that is kept, from one address; dead once the service is."""
 
-    def __init__(self, life: Life, base: str, source: str, testimony: Testimony) -> None:
+    def __init__(self, life: Life, base: str, source: str, transcript: Transcript) -> None:
         place = urlsplit(base)
         assert place.hostname is not None, "a base URL names its host"
         self._life = life
-        self._testimony = testimony
+        self._transcript = transcript
         self._connection = http.client.HTTPConnection(
             place.hostname,
             place.port,
@@ -103,11 +103,11 @@ class Line:
             self.close()
             if not self._life.dying.is_set():
                 story = f"{method} {target} broke in life {self._life.number}: {error!r}"
-                self._testimony.blame(Charge.UNANSWERED, story)
+                self._transcript.blame(Charge.UNANSWERED, story)
             return None
         if reply.status >= http.client.INTERNAL_SERVER_ERROR and not self._life.dying.is_set():
             story = f"{method} {target} was answered {reply.status}: {reply.body!r}"
-            self._testimony.blame(Charge.UNANSWERED, story)
+            self._transcript.blame(Charge.UNANSWERED, story)
         return reply
 
     def close(self) -> None:
@@ -117,8 +117,8 @@ class Line:
 class Crowd:
     """Guests that poll and approve, operators that announce, cancel and postpone."""
 
-    def __init__(self, testimony: Testimony, seed: str) -> None:
-        self._testimony = testimony
+    def __init__(self, transcript: Transcript, seed: str) -> None:
+        self._transcript = transcript
         self._seed = seed
         self._clock = SystemClock()
         self._numbers = count(1)
@@ -184,12 +184,12 @@ class Crowd:
 
     def _read(self, line: Line, guest: Guest, query: str, version: str, known: int = 0) -> int:
         tag = {"If-None-Match": f'"{known}"'} if known else {}
-        floor = self._testimony.floor(guest.scope)
+        floor = self._transcript.floor(guest.scope)
         reply = line.ask("GET", f"{PATH}?{query}", {"Metadata": "true", **tag})
         if reply is None or reply.status != http.client.OK:
             return 0
         seen_at = time.monotonic()
-        return self._testimony.read(guest.scope, version, floor, reply.body, seen_at)
+        return self._transcript.read(guest.scope, version, floor, reply.body, seen_at)
 
     def _approve(self, life: Life, chance: Random) -> None:
         lines: dict[Guest, Line] = {}
@@ -201,7 +201,7 @@ class Crowd:
             event_id, scope = picked
             guest = chance.choice([guest for guest in AT_HOME if guest.scope == scope])
             line = lines.setdefault(guest, self._guest_line(life, guest))
-            self._testimony.ask_to_start(event_id, guest.name)
+            self._transcript.ask_to_start(event_id, guest.name)
             body = json.dumps({"StartRequests": [{"EventId": event_id}]}).encode()
             target = f"{PATH}?api-version={VERSION}"
             reply = line.ask("POST", target, {"Metadata": "true"}, body)
@@ -213,12 +213,12 @@ class Crowd:
         if status == http.client.OK:
             self._hear(life, Deed.APPROVE, event_id, guest.name, {})
         elif status is None:
-            self._testimony.doubt(Deed.APPROVE, event_id, guest.name)
+            self._transcript.doubt(Deed.APPROVE, event_id, guest.name)
 
     # -- operators -----------------------------------------------------------------------------
 
     def _operate(self, life: Life, chance: Random) -> None:
-        line = Line(life, life.control, "", self._testimony)
+        line = Line(life, life.control, "", self._transcript)
         while not life.dying.is_set():
             scope = chance.choice([scope for scope in _SIZES if scope != SPOT])
             with self._lock:
@@ -239,7 +239,7 @@ class Crowd:
 
     def _spot(self, life: Life, chance: Random) -> None:
         """Evictions that nobody approves: only time starts them."""
-        line = Line(life, life.control, "", self._testimony)
+        line = Line(life, life.control, "", self._transcript)
         spots = [guest.name for guest in GUESTS if guest.scope == SPOT and guest not in AT_HOME]
         while not life.dying.wait(chance.uniform(0.05, 0.5)):
             self._announce(life, line, {"type": "Preempt", "machines": [chance.choice(spots)]})
@@ -248,10 +248,10 @@ class Crowd:
     def _announce(self, life: Life, line: Line, wish: Mapping[str, object]) -> None:
         description = f"wish {next(self._numbers)} of life {life.number}"
         body = json.dumps({**wish, "description": description, "duration_seconds": 0}).encode()
-        self._testimony.wish(description, time.monotonic())
+        self._transcript.wish(description, time.monotonic())
         reply = line.ask("POST", "/fabric/v1/events", _authorized(life), body)
         if reply is None:
-            self._testimony.doubt(Deed.ANNOUNCE, description, "operator")
+            self._transcript.doubt(Deed.ANNOUNCE, description, "operator")
         elif reply.status == http.client.CREATED:
             for record in reply.json["events"]:
                 self._hear(life, Deed.ANNOUNCE, record["event_id"], "operator", record)
@@ -264,11 +264,11 @@ class Crowd:
         if deed is Deed.POSTPONE:
             body = json.dumps({"by_seconds": chance.randint(60, 600)}).encode()
         if deed is Deed.APPROVE:
-            self._testimony.ask_to_start(event_id, "operator")
+            self._transcript.ask_to_start(event_id, "operator")
         target = f"/fabric/v1/events/{event_id}/{deed.value}"
         reply = line.ask("POST", target, _authorized(life), body)
         if reply is None:
-            self._testimony.doubt(deed, event_id, "operator")
+            self._transcript.doubt(deed, event_id, "operator")
         elif reply.status == http.client.OK:
             self._hear(life, deed, event_id, "operator", reply.json)
 
@@ -281,7 +281,7 @@ class Crowd:
             answered_at=self._clock.now(),
             record=record,
         )
-        self._testimony.hear(said)
+        self._transcript.hear(said)
         if deed in (Deed.APPROVE, Deed.CANCEL):
             with self._lock:
                 self._open.pop(event_id, None)
@@ -290,7 +290,7 @@ class Crowd:
         return Random(f"{self._seed}/{life.number}/{number}")  # noqa: S311 - repeatable on purpose
 
     def _guest_line(self, life: Life, guest: Guest) -> Line:
-        return Line(life, life.metadata, guest.address, self._testimony)
+        return Line(life, life.metadata, guest.address, self._transcript)
 
 
 def _authorized(life: Life) -> Mapping[str, str]:

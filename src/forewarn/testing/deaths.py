@@ -27,7 +27,7 @@ from urllib.parse import urlsplit
 
 from forewarn.testing.crowds import AT_HOME, Crowd, Life, fleet_file
 from forewarn.testing.processes import PATH, VERSION, ServiceProcess, request
-from forewarn.testing.testimonies import Breach, Charge, Deed, Record, Testimony, settled, verdict
+from forewarn.testing.transcripts import Breach, Charge, Deed, Record, Transcript, settled, verdict
 
 # A database is given up after so many deaths: ledgers remember a day's events, and a day's load
 # comes together in a minute here.
@@ -106,7 +106,7 @@ def die_often(
         tale.tell(some)
         tales.append(tale)
         left -= some
-    said = Counter(word.deed for tale in tales for word in tale.testimony.said)
+    said = Counter(word.deed for tale in tales for word in tale.transcript.said)
     aims = Counter(aim.value for tale in tales for aim in tale.aims)
     return Figures(
         seed=seed,
@@ -116,8 +116,8 @@ def die_often(
         approvals=said[Deed.APPROVE],
         cancels=said[Deed.CANCEL],
         postpones=said[Deed.POSTPONE],
-        documents=sum(tale.testimony.reads for tale in tales),
-        in_doubt=sum(len(tale.testimony.doubts) for tale in tales),
+        documents=sum(tale.transcript.reads for tale in tales),
+        in_doubt=sum(len(tale.transcript.doubts) for tale in tales),
         in_doubt_done=sum(tale.settled for tale in tales),
         started_by_notice=sum(tale.started_by_notice for tale in tales),
         breaches=tuple(breach for tale in tales for breach in tale.breaches),
@@ -129,14 +129,14 @@ class _Tale:
     """One database and its many deaths."""
 
     def __init__(self, data: Path, seed: str, say: Callable[[str], object]) -> None:
-        self.testimony = Testimony()
+        self.transcript = Transcript()
         self.breaches: list[Breach] = []
         self.aims: list[Aim] = []
         self.settled = 0
         self.started_by_notice = 0
         self._say = say
         self._chance = Random(seed)  # noqa: S311 - repeatable on purpose
-        self._crowd = Crowd(self.testimony, seed)
+        self._crowd = Crowd(self.transcript, seed)
         self._service = ServiceProcess(data, fleet_file())
         self._wal = data / "forewarn.db-wal"
         self._journal: list[Record] = []
@@ -155,7 +155,7 @@ class _Tale:
                 self._die(aim)
                 self._examine()
                 if not len(self.aims) % 10:
-                    self._say(f"{len(self.aims)} deaths, {len(self.testimony.said)} promises kept")
+                    self._say(f"{len(self.aims)} deaths, {len(self.transcript.said)} promises kept")
             if not self.breaches:
                 self._settle()
                 self._reread()
@@ -202,7 +202,7 @@ class _Tale:
         assert place.port is not None, "a base URL names its port"
         address = (place.hostname, place.port)
         with socket.create_connection(address, 30, (guest.address, 0)) as caller:
-            self.testimony.ask_to_start(event_id, guest.name)
+            self.transcript.ask_to_start(event_id, guest.name)
             caller.sendall(
                 f"POST {PATH}?api-version={VERSION} HTTP/1.1\r\nHost: forewarn\r\n"
                 f"Metadata: true\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
@@ -232,8 +232,8 @@ class _Tale:
         self._journal += self._lines(self._cursor)
         if self._journal:
             self._cursor = self._journal[-1]["cursor"]
-        self.breaches = verdict(self.testimony, events, self._journal)
-        self.settled = settled(self.testimony.doubts, events)
+        self.breaches = verdict(self.transcript, events, self._journal)
+        self.settled = settled(self.transcript.doubts, events)
         self._crowd.learn(events)
         self.started_by_notice = sum(
             line["what"] == "started" and line["event"]["approved"] is None

@@ -46,7 +46,7 @@ class DataDirectory:
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise _sorted(f"the data directory {self.path} cannot be made", error) from error
+            raise disk_trouble(f"the data directory {self.path} cannot be made", error) from error
 
     def token(self) -> str:
         """The operators' token; made at the first start. Raises: Refused, Unavailable."""
@@ -58,7 +58,7 @@ class DataDirectory:
                 file.chmod(OWNER_ONLY)
             token = file.read_text(encoding="ascii").strip()
         except OSError as error:
-            raise _sorted(f"{file} cannot be read or made", error) from error
+            raise disk_trouble(f"{file} cannot be read or made", error) from error
         if not token:
             raise Refused(f"{file} is empty: delete it, and a new one is made")
         return token
@@ -77,7 +77,7 @@ class DataDirectory:
             text = (
                 f"{self._endpoint} cannot be written, and commands here need --endpoint {control}"
             )
-            raise _sorted(text, error) from error
+            raise disk_trouble(text, error) from error
 
     def unpublish(self) -> None:
         """The service no longer listens."""
@@ -99,7 +99,8 @@ class DataDirectory:
             raise
 
 
-def _sorted(what: str, error: OSError) -> ForewarnError:
+def disk_trouble(what: str, error: OSError) -> ForewarnError:
+    """What could not be done with the data directory, by whether it passes, and what to do."""
     remedy = _DISK_TROUBLES.get(error.errno or 0)
     if remedy is not None:
         return Unavailable(f"{what} ({error.strerror}): {remedy}")

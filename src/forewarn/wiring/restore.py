@@ -16,7 +16,7 @@ from forewarn.ports.ids import Ids
 from forewarn.service.books import Books
 from forewarn.service.restorer import Restored, Restorer
 from forewarn.stores.sqlite import SqliteStore
-from forewarn.wiring.directories import OWNER_ONLY, DataDirectory
+from forewarn.wiring.directories import OWNER_ONLY, DataDirectory, disk_trouble
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,13 +51,11 @@ def restore(settings: RestoreSettings, clock: Clock, ids: Ids, actor: Actor) -> 
             restored = restorer.restore(settings.overdue, actor)
         finally:
             store.close()
-        if database.exists():
-            aside = database.with_name(
-                f"{database.name}.before-restore-{clock.now():%Y%m%dT%H%M%SZ}"
-            )
-            database.rename(aside)
+        _set_aside(database, f"{database.name}.before-restore-{clock.now():%Y%m%dT%H%M%SZ}")
         draft.rename(database)
         _sync(settings.data.path)
+    except OSError as error:
+        raise disk_trouble(f"the backup cannot be put into {settings.data.path}", error) from error
     finally:
         draft.unlink(missing_ok=True)
     return restored
@@ -80,6 +78,18 @@ def _check(settings: RestoreSettings, clock: Clock) -> None:
         raise Refused(
             f"{database} exists already: give --replace to set it aside and put the backup there"
         )
+
+
+def _set_aside(database: Path, name: str) -> None:
+    """Keep what is there under another name, and its log with it.
+
+    A log that stayed would be played into the restored database. The database goes first: whoever
+    finds a log without one refuses to start, while a database without its log looks whole.
+    """
+    for end in ("", "-wal"):
+        file = Path(f"{database}{end}")
+        if file.exists():
+            file.rename(database.with_name(name + end))
 
 
 def _sync(directory: Path) -> None:

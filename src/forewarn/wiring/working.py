@@ -116,6 +116,6 @@ class Workers:
         while not self._stopping.is_set():
             try:
                 self._assembly.feed.follow(FEED_PAGE, pause)
-            except Unavailable as error:
-                self._log.warning(str(error), extra={"action": "feed_away"})
+            except Unavailable:
+                # The store is watched, and told of once: see above.
                 self._stopping.wait(SLEEP_SECONDS_MAX)

@@ -1,6 +1,6 @@
 """What a service was heard to say while it lived, and whether it stands by it after it died.
 
-A `Testimony` is written by many threads, an answer at a time. `verdict` holds it against what the
+A `Transcript` is written by many threads, an answer at a time. `verdict` holds it against what the
 service says now: a list of broken promises, each with its story. Empty is what is wanted.
 """
 
@@ -91,7 +91,7 @@ class Doubt:
     by: str
 
 
-class Testimony:
+class Transcript:
     """All that was asked and answered. Safe to use from any thread."""
 
     def __init__(self) -> None:
@@ -163,7 +163,7 @@ class Testimony:
 
 
 def verdict(
-    testimony: Testimony, events: Mapping[str, Record], journal: Sequence[Record]
+    transcript: Transcript, events: Mapping[str, Record], journal: Sequence[Record]
 ) -> list[Breach]:
     """Every promise that is broken, given all events and the whole journal as they are now."""
     lines: defaultdict[str, list[Record]] = defaultdict(list)
@@ -171,13 +171,13 @@ def verdict(
         if line["event"] is not None:
             lines[line["event"]["event_id"]].append(line)
     return [
-        *testimony.breaches,
-        *_lost(testimony.said, events, lines),
-        *_early(testimony, lines),
-        *_invented(testimony, events, lines),
+        *transcript.breaches,
+        *_lost(transcript.said, events, lines),
+        *_early(transcript, lines),
+        *_invented(transcript, events, lines),
         *(breach for event_id, own in lines.items() for breach in _twice(event_id, own)),
         *_going_back(journal),
-        *_returned(testimony.documents),
+        *_returned(transcript.documents),
     ]
 
 
@@ -229,7 +229,7 @@ def _is_approved(word: Said, record: Record) -> bool:
     return late is not None and datetime.fromisoformat(late) <= word.answered_at
 
 
-def _early(testimony: Testimony, lines: Mapping[str, Sequence[Record]]) -> Iterator[Breach]:
+def _early(transcript: Transcript, lines: Mapping[str, Sequence[Record]]) -> Iterator[Breach]:
     for event_id, own in lines.items():
         start = next((line["event"] for line in own if line["what"] == "started"), None)
         if start is None or start["approved"] is not None:
@@ -243,24 +243,24 @@ def _early(testimony: Testimony, lines: Mapping[str, Sequence[Record]]) -> Itera
         elif since - datetime.fromisoformat(readable) < minimum:
             yield Breach(Charge.EARLY, f"too little notice: {story}")
         # And by a clock of our own: between asking for it and seeing it, all its notice passes.
-        wished = testimony.wished.get(start["description"])
-        seen = testimony.started.get(event_id)
+        wished = transcript.wished.get(start["description"])
+        seen = transcript.started.get(event_id)
         if wished and seen and seen - wished < minimum.total_seconds():
             yield Breach(Charge.EARLY, f"{seen - wished:.3f} s after it was asked for: {story}")
 
 
 def _invented(
-    testimony: Testimony,
+    transcript: Transcript,
     events: Mapping[str, Record],
     lines: Mapping[str, Sequence[Record]],
 ) -> Iterator[Breach]:
     wishes = Counter(event["description"] for event in events.values())
     for description, count in wishes.items():
-        if description not in testimony.wished or count > 1:
+        if description not in transcript.wished or count > 1:
             yield Breach(Charge.INVENTED, f"{count} events from {description!r}, asked for once")
     for event_id, own in lines.items():
         approved = own[-1]["event"]["approved"]
-        if approved is not None and approved["by"] not in testimony.approvers[event_id]:
+        if approved is not None and approved["by"] not in transcript.approvers[event_id]:
             yield Breach(Charge.INVENTED, f"{event_id} is approved by {approved['by']}, who never")
 
 
