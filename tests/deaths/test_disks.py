@@ -119,7 +119,7 @@ def test_a_first_start_on_a_full_disk_says_what_to_do(disk: Disk, tmp_path: Path
     status, word = made.fail_to_start()
 
     assert status == 6
-    assert f"{disk.place}/token cannot be read or made (No space left on device)" in word
+    assert f"{disk.place}/token cannot be made (No space left on device)" in word
     assert word.endswith("free some space on its disk")
     disk.free()
     with made as service:

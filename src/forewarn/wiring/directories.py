@@ -54,14 +54,9 @@ class DataDirectory:
         try:
             if not file.exists():
                 self._write(file, secrets.token_urlsafe(32))
-            if file.stat().st_mode & 0o777 != OWNER_ONLY:
-                file.chmod(OWNER_ONLY)
-            token = file.read_text(encoding="ascii").strip()
         except OSError as error:
-            raise disk_trouble(f"{file} cannot be read or made", error) from error
-        if not token:
-            raise Refused(f"{file} is empty: delete it, and a new one is made")
-        return token
+            raise disk_trouble(f"{file} cannot be made", error) from error
+        return _kept_token(file)
 
     def publish(self, control: str, metadata: list[str]) -> None:
         """Write down where the service listens, for the command line on this machine.
@@ -105,3 +100,18 @@ def disk_trouble(what: str, error: OSError) -> ForewarnError:
     if remedy is not None:
         return Unavailable(f"{what} ({error.strerror}): {remedy}")
     return Refused(f"{what} ({error.strerror}): give --data a directory that this user may write")
+
+
+def _kept_token(file: Path) -> str:
+    try:
+        token = file.read_text(encoding="ascii").strip()
+        # A disk may have become read-only since.
+        if file.stat().st_mode & 0o777 != OWNER_ONLY:
+            file.chmod(OWNER_ONLY)
+    except (OSError, ValueError) as error:
+        raise Refused(
+            f"{file} cannot be used ({error}): run this as its owner, or delete it"
+        ) from error
+    if not token:
+        raise Refused(f"{file} is empty: delete it, and a new one is made")
+    return token
