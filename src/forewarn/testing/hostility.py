@@ -71,7 +71,7 @@ def exchange(seed: int, number: int, words: Vocabulary = Vocabulary()) -> Exchan
     r = Random(f"{seed}/{number}")  # noqa: S311 - repeatable on purpose
     kind = r.choices(_NAMES, _WEIGHTS)[0]
     sent = _KINDS[kind][1](r, words)
-    farewell = r.choices(list(Farewell), (60, 25, 1, 6, 8))[0]
+    farewell = r.choices(list(Farewell), (58, 25, 3, 6, 8))[0]
     pieces = _pieces(r, sent)
     pause = r.choice((0.0, 0.0, 0.0, 0.001)) if len(pieces) > 1 else 0.0
     nap = r.choice((0.01, 0.1)) if kind == "flood" and farewell is Farewell.LISTEN else 0.0

@@ -71,6 +71,8 @@ class Reading:
     asked: tuple[Asked, ...]
     # Whether what follows can never become a request.
     is_broken: bool
+    # Whether it ends within a request.
+    is_cut_off: bool
 
 
 def reading(sent: bytes) -> Reading:
@@ -89,7 +91,12 @@ def reading(sent: bytes) -> Reading:
             connection.start_next_cycle()
     except h11.RemoteProtocolError:
         is_broken = True
-    return Reading(tuple(asked), is_broken)
+    is_cut_off = not is_broken and connection.their_state is not h11.DONE
+    return Reading(tuple(asked), is_broken, is_cut_off and _has_begun(connection))
+
+
+def _has_begun(connection: h11.Connection) -> bool:
+    return connection.their_state is h11.SEND_BODY or bool(connection.trailing_data[0])
 
 
 def _next_request(connection: h11.Connection) -> Asked | None:
@@ -211,6 +218,11 @@ class Outcome:
         return len(self.answers) >= len(self.asked) + self._reading.is_broken
 
     @property
+    def is_idle(self) -> bool:
+        """Whether the server, too, waits for what the guest will do next."""
+        return self.is_answered and not self.says_close and not self._reading.is_cut_off
+
+    @property
     def says_close(self) -> bool:
         return bool(self.answers) and self.answers[-1].closes
 
@@ -234,6 +246,8 @@ class Outcome:
         is_refusal = self.says_close and self.answers[-1].status in {*REFUSALS, STRANGER}
         if extra > int(is_refusal):
             return f"{len(self.answers)} answers to {len(self.asked)} requests"
+        if self.is_reset and self.exchange.is_heard_out and not self.says_close:
+            return "cut off without a word"
         if not self._reader.is_between and self.is_hung_up and not self.is_reset:
             return "half an answer"
         return None

@@ -25,6 +25,8 @@ class Stage:
     place: tuple[str, int]
     patience_seconds: float
     at_a_time: int = 64
+    # Whether guests who stay do so when there is nothing under way, until they are sent home.
+    lets_idle: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ async def _play_one(stage: Stage, exchange: Exchange, role: Role) -> Outcome:
         try:
             async with asyncio.timeout(stage.patience_seconds):
                 await asyncio.get_running_loop().sock_connect(connection, stage.place)
-                await _converse(connection, outcome)
+                await _converse(connection, outcome, lets_idle=stage.lets_idle)
         except TimeoutError:
             outcome.is_too_late = True
         except ConnectionError:
@@ -71,14 +73,14 @@ async def _play_one(stage: Stage, exchange: Exchange, role: Role) -> Outcome:
     return outcome
 
 
-async def _converse(connection: socket.socket, outcome: Outcome) -> None:
+async def _converse(connection: socket.socket, outcome: Outcome, *, lets_idle: bool) -> None:
     """Send and read at once: who only sends, and is refused, would never read why."""
     exchange = outcome.exchange
     sending = asyncio.create_task(_send(connection, exchange))
     try:
         if exchange.is_heard_out:
             await asyncio.sleep(exchange.nap_seconds)
-            await _hear(connection, outcome, sending)
+            await _hear(connection, outcome, sending, lets_idle=lets_idle)
         else:
             await sending
     finally:
@@ -97,14 +99,16 @@ async def _send(connection: socket.socket, exchange: Exchange) -> None:
 
 
 async def _hear(
-    connection: socket.socket, outcome: Outcome, sending: asyncio.Task[None]
+    connection: socket.socket, outcome: Outcome, sending: asyncio.Task[None], *, lets_idle: bool
 ) -> None:
     loop = asyncio.get_running_loop()
+    farewell = outcome.exchange.farewell
     while outcome.complaint is None:
-        is_content = outcome.is_answered and not outcome.says_close
-        if is_content and outcome.exchange.farewell is Farewell.LISTEN and sending.done():
-            return
-        if is_content and outcome.exchange.farewell is Farewell.LISTEN:
+        is_content = farewell is Farewell.LISTEN and outcome.is_answered and not outcome.says_close
+        is_bored = farewell is Farewell.STAY and outcome.is_idle and not lets_idle
+        if is_content or is_bored:
+            if sending.done():
+                return
             # Until all is sent, there may be an answer to a part of it.
             await asyncio.wait({sending})
             continue

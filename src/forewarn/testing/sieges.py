@@ -52,8 +52,8 @@ HASTY: Final = Limits(
     sweep=timedelta(milliseconds=20),
 )
 PATIENCE_SECONDS: Final = 20.0
-# Longer than an idle connection is kept, which is the longest of all limits.
-PATIENCE_IN_EARNEST_SECONDS: Final = 90.0
+# Longer than what a head and a body may take, and the answer after that.
+PATIENCE_IN_EARNEST_SECONDS: Final = 60.0
 
 
 class _Complaints(logging.Handler):
@@ -126,7 +126,7 @@ class ProcessTarget:
         assert base.hostname is not None, "it said where it serves"
         assert base.port is not None, "it said where it serves"
         # 64 connections each are allowed to sixteen callers.
-        self.stage = Stage((base.hostname, base.port), PATIENCE_IN_EARNEST_SECONDS, at_a_time=256)
+        self.stage = Stage((base.hostname, base.port), PATIENCE_IN_EARNEST_SECONDS, at_a_time=256, lets_idle=False)
         self._service = service
         self._event_id: str | None = None
 
@@ -195,7 +195,7 @@ def main(arguments: Sequence[str]) -> int:
         tempfile.TemporaryDirectory() as folder,
         ServiceProcess(Path(folder), fleet(), "--log-format", "json") as service,
     ):
-        campaign = Campaign(ProcessTarget(service), asked.seed, batch=1000)
+        campaign = Campaign(ProcessTarget(service), asked.seed, batch=2500)
         try:
             campaign.run(asked.count, first=asked.first, told=tell)
         except Broken as broken:
