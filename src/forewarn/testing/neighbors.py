@@ -2,7 +2,8 @@
 
 Method: a real service on a core of its own; on the other core a neighbor that polls and takes the
 time, and an assailant who gets what the neighbor leaves of that core, so that what is measured is the
-service and not this machine's scheduler. Rounds with and without the attack alternate.
+service and not this machine's scheduler. Rounds with and without the attack alternate. Where the
+machine has other work too, `--urgent` lets all three go before it; that takes root.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from forewarn.testing.assailants import Assailant
+from forewarn.testing.assailants import CONNECTIONS, Assailant
 from forewarn.testing.processes import ServiceProcess
 from forewarn.testing.sieges import ADDRESSES, NEIGHBOR, WELL_BEHAVED, fleet
 
@@ -33,7 +34,11 @@ NEW_EVERY: Final = 10
 # Until the attack stands.
 WARMUP_SECONDS: Final = 1.5
 
+_URGENT: Final = 10
+
 Place = tuple[str, int]
+# How many connections, and how many seconds until one that was dropped is back.
+Means = tuple[int, float]
 
 
 def measure(place: Place, seconds: float) -> tuple[list[float], list[float]]:
@@ -73,21 +78,27 @@ def _poll(connection: socket.socket) -> None:
     assert data.startswith(b"HTTP/1.1 200 "), f"the neighbor was answered {data!r}"
 
 
-def _attack(place: Place, seconds: float, rest_seconds: float, feats: Connection) -> None:
-    # Whatever else wants this core has it first.
-    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-    assailant = Assailant(place, ADDRESSES[0], rest_seconds=rest_seconds)
+def _attack(place: Place, seconds: float, means: Means, feats: Connection) -> None:
+    # The neighbor has this core first.
+    if os.sched_getscheduler(0) == os.SCHED_FIFO:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_URGENT - 1))
+    else:
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    connections, rest_seconds = means
+    assailant = Assailant(
+        place, ADDRESSES[0], connections=connections, rest_seconds=rest_seconds
+    )
     feats.send(asdict(assailant.attack(seconds)))
 
 
 def _round(
-    place: Place, seconds: float, rest_seconds: float | None
+    place: Place, seconds: float, means: Means | None
 ) -> tuple[list[float], list[float], dict[str, int]]:
-    if rest_seconds is None:
+    if means is None:
         return *measure(place, seconds), {}
     mine, theirs = multiprocessing.Pipe()
     lasting = seconds + WARMUP_SECONDS + 0.5
-    attack = multiprocessing.Process(target=_attack, args=(place, lasting, rest_seconds, theirs))
+    attack = multiprocessing.Process(target=_attack, args=(place, lasting, means, theirs))
     attack.start()
     time.sleep(WARMUP_SECONDS)  # noqa: TID251 - ditto
     kept, new = measure(place, seconds)
@@ -103,7 +114,9 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="make neighbors")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=4.0)
+    parser.add_argument("--connections", type=int, default=CONNECTIONS)
     parser.add_argument("--rest", type=float, default=1.0, help="seconds until the dropped return")
+    parser.add_argument("--urgent", action="store_true", help="go before all else on this machine")
     asked = parser.parse_args(arguments)
     found: dict[str, list[float]] = {}
     feats: dict[str, int] = {}
@@ -114,13 +127,15 @@ def main(arguments: Sequence[str]) -> int:
         cores = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(service.pid, {cores[0]})
         os.sched_setaffinity(0, {cores[-1]})
+        for process in (service.pid, 0) if asked.urgent else ():
+            os.sched_setscheduler(process, os.SCHED_FIFO, os.sched_param(_URGENT))
         service.announce("Reboot", f"rude-{ADDRESSES[0]}")
         base = urlsplit(service.metadata[0])
         place = (base.hostname or "", base.port or 0)
         measure(place, 1)
         for _ in range(asked.rounds):
-            for name, rest in (("quiet", None), ("attacked", asked.rest)):
-                kept, new, feats = _round(place, asked.seconds, rest)
+            for name, means in (("quiet", None), ("attacked", (asked.connections, asked.rest))):
+                kept, new, feats = _round(place, asked.seconds, means)
                 for way, values in (("kept", kept), ("new", new)):
                     for label, share in (("p50", 0.5), ("p99", 0.99)):
                         found.setdefault(f"{way}_{name}_ms_{label}", []).append(
