@@ -33,9 +33,7 @@ class Feats:
 
 
 def _strange(number: int) -> bytes:
-    return b"".join(
-        get(headers=HOST + METADATA + b"X-%d: %d\r\n" % (number, n)) for n in range(20)
-    )
+    return b"".join(get(headers=HOST + METADATA + b"X-%d: %d\r\n" % (number, n)) for n in range(20))
 
 
 _BODY: Final = b"[" * 30_000
@@ -69,7 +67,9 @@ class Assailant:
         self._rest_seconds = rest_seconds
         self._selector = selectors.DefaultSelector()
         self._count = 0
-        self._away: list[tuple[float, int]] = [(0.0, part % len(_PARTS)) for part in range(connections)]
+        self._away: list[tuple[float, int]] = [
+            (0.0, part % len(_PARTS)) for part in range(connections)
+        ]
         self._unsent: dict[socket.socket, bytes] = {}
         self.feats = Feats()
 

@@ -55,7 +55,7 @@ class Target(Protocol):
         ...
 
 
-class Broken(Exception):  # noqa: N818 - a promise is
+class Broken(Exception):
     """A promise was broken: by which exchange, and how."""
 
 
@@ -88,7 +88,9 @@ class Campaign:
         self._batch = batch
         self.tally = Tally()
 
-    def run(self, count: int, *, first: int = 0, told: Callable[[Tally], None] = lambda _: None) -> None:
+    def run(
+        self, count: int, *, first: int = 0, told: Callable[[Tally], None] = lambda _: None
+    ) -> None:
         """Play so many exchanges. Raises: Broken."""
         for begin in range(first, first + count, self._batch):
             numbers = range(begin, min(begin + self._batch, first + count))
@@ -115,9 +117,7 @@ class Campaign:
             return Role(self._target.stranger, is_stranger=True)
         return Role(self._target.addresses[number % len(self._target.addresses)])
 
-    def _aftermath(
-        self, event_id: str, before: object, outcomes: Sequence[Outcome]
-    ) -> str | None:
+    def _aftermath(self, event_id: str, before: object, outcomes: Sequence[Outcome]) -> str | None:
         """What is wrong after a batch as a whole."""
         complaints = self._target.complaints()
         if complaints:

@@ -215,8 +215,12 @@ def _chunked(r: Random, words: Vocabulary) -> bytes:
         if len(parts) > r.choice((5, 200)):
             break
     end = b"0" + r.choice((b"", b"", b";x=y", b"0000")) + b"\r\n"
-    trailers = r.choice((b"", b"", b"X: y\r\n", b"Content-Length: 5\r\n", b"a:\r\n" * 2000, b"bad\r\n"))
-    head = b"POST " + TARGET + b" HTTP/1.1\r\n" + HOST + METADATA + b"Transfer-Encoding: chunked\r\n"
+    trailers = r.choice(
+        (b"", b"", b"X: y\r\n", b"Content-Length: 5\r\n", b"a:\r\n" * 2000, b"bad\r\n")
+    )
+    head = (
+        b"POST " + TARGET + b" HTTP/1.1\r\n" + HOST + METADATA + b"Transfer-Encoding: chunked\r\n"
+    )
     expect = r.choice((b"", b"", b"Expect: 100-continue\r\n"))
     whole = head + expect + b"\r\n" + b"".join(parts) + end + trailers + b"\r\n"
     return whole + r.choice((b"", get()))
@@ -226,7 +230,18 @@ def _chunk(r: Random, piece: bytes) -> bytes:
     size = b"%x" % len(piece)
     if r.random() < 0.02:
         size = r.choice(
-            (b"-1", b"0x5", b"g", b"", b" 5", b"5 ", b"f" * 17, b"f" * 30, b"00000000000000005", b"+5")
+            (
+                b"-1",
+                b"0x5",
+                b"g",
+                b"",
+                b" 5",
+                b"5 ",
+                b"f" * 17,
+                b"f" * 30,
+                b"00000000000000005",
+                b"+5",
+            )
         )
     extension = r.choice((b"", b"", b"", b";a=b", b';a="\\""', b";" + b"x" * r.choice((10, 2000))))
     end = b"\r\n" if r.random() < 0.98 else r.choice((b"\n", b"\r", b"", b"\r\r\n"))
@@ -305,7 +320,13 @@ def _truncated(r: Random, words: Vocabulary) -> bytes:
 
 _GLUE: Final = (
     *(b"\r\n", b"\n", b"\r", b"\x00", b" ", b":", b"\t", b"\r\n\r\n", b"\xff", b"%00", b"0", b","),
-    *(b"Content-Length: 3\r\n", b"Transfer-Encoding: chunked\r\n", b"HTTP/1.1", b"GET ", b"chunked"),
+    *(
+        b"Content-Length: 3\r\n",
+        b"Transfer-Encoding: chunked\r\n",
+        b"HTTP/1.1",
+        b"GET ",
+        b"chunked",
+    ),
 )
 _MAKERS: Final = (_valid, _approval, _chunked, _smuggle, _pipelined)
 
@@ -316,7 +337,13 @@ def _mutated(r: Random, words: Vocabulary) -> bytes:
         at = r.randrange(len(sent) + 1)
         until = min(at + r.choice((1, 1, 2, 8, 64)), len(sent))
         middle = r.choice(
-            (b"", r.choice(_GLUE), r.randbytes(until - at), sent[at:until] * 2, sent[at:until][::-1])
+            (
+                b"",
+                r.choice(_GLUE),
+                r.randbytes(until - at),
+                sent[at:until] * 2,
+                sent[at:until][::-1],
+            )
         )
         sent = sent[:at] + middle + sent[until:]
     return sent or b"\x00"
@@ -336,7 +363,7 @@ def _json(r: Random, words: Vocabulary) -> bytes:
             b'{"StartRequests": [{"EventId": 1e400}]}', b'{"StartRequests": [{"EventId": null}]}',
             b'{"StartRequests": [{"EventId": "\\ud800"}]}', b'{"StartRequests": [{"EventId": "\xff"}]}',
             b'{"StartRequests": [{"EventId": "\\u0000"}]}', b'{"StartRequests": [{"EventId": ""}]}',
-            b'{"StartRequests": [' + good + b"], \"startrequests\": []}",
+            b'{"StartRequests": [' + good + b'], "startrequests": []}',
             b'{"StartRequests": [], "StartRequests": [' + good + b"]}",
             b'{"StartRequests": [{"EventId": "x", "EventId": "' + event_id + b'"}]}',
             b'{"StartRequests": [' + b",".join([good] * 1001) + b"]}",

@@ -85,9 +85,7 @@ def _attack(place: Place, seconds: float, means: Means, feats: Connection) -> No
     else:
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     connections, rest_seconds = means
-    assailant = Assailant(
-        place, ADDRESSES[0], connections=connections, rest_seconds=rest_seconds
-    )
+    assailant = Assailant(place, ADDRESSES[0], connections=connections, rest_seconds=rest_seconds)
     feats.send(asdict(assailant.attack(seconds)))
 
 

@@ -17,7 +17,7 @@ import h11
 from forewarn.errors import Malformed
 from forewarn.testing.hostility import Exchange, Farewell
 from forewarn.web import metadata
-from forewarn.web.messages import Request
+from forewarn.web.messages import Ending, Request
 from forewarn.web.metadata import Decision, ReadDocument, StartEvents
 from forewarn.wire import scheduled_events
 from forewarn.wire.refusals import Refusal
@@ -38,7 +38,7 @@ class Asked:
 
     @property
     def is_last(self) -> bool:
-        return self.decision.ending is metadata.Ending.CLOSE
+        return self.decision.ending is Ending.CLOSE
 
     @property
     def statuses(self) -> frozenset[int]:
@@ -176,7 +176,8 @@ class AnswerReader:
                     if not self._is_begun:
                         return
                 case h11.InformationalResponse():
-                    pass
+                    # A guest who has leave to send, and goes instead, is owed nothing more.
+                    self._is_begun = bool(self._client.trailing_data[0])
                 case _:
                     return
 

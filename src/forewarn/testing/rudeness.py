@@ -95,7 +95,9 @@ async def _send(connection: socket.socket, exchange: Exchange) -> None:
         await loop.sock_sendall(connection, piece)
         await asyncio.sleep(exchange.pause_seconds)
     if exchange.farewell is Farewell.FINISH:
-        connection.shutdown(socket.SHUT_WR)
+        # The server may have hung up already.
+        with suppress(OSError):
+            connection.shutdown(socket.SHUT_WR)
 
 
 async def _hear(

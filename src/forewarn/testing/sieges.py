@@ -23,7 +23,6 @@ from urllib.parse import urlsplit
 from forewarn.core.events import EventType
 from forewarn.core.names import MachineName
 from forewarn.core.scopes import Enabling, Machine, Scope
-from forewarn.errors import Refused
 from forewarn.testing.endpoints import Endpoint
 from forewarn.testing.fuzzing import Broken, Campaign, Tally
 from forewarn.testing.processes import ServiceProcess
@@ -42,16 +41,16 @@ RUDE: Final = Scope(
         Machine(name=MachineName("neighbor"), addresses=(NEIGHBOR,)),
     ),
 )
-# As in earnest, but in a hurry.
+# As in earnest, but in a hurry. Guests must not look idle who only wait for a busy machine.
 HASTY: Final = Limits(
-    idle=timedelta(seconds=1),
-    head=timedelta(milliseconds=300),
-    body=timedelta(milliseconds=300),
-    write=timedelta(seconds=2),
-    linger=timedelta(milliseconds=300),
+    idle=timedelta(seconds=30),
+    head=timedelta(milliseconds=500),
+    body=timedelta(milliseconds=500),
+    write=timedelta(seconds=10),
+    linger=timedelta(seconds=1),
     sweep=timedelta(milliseconds=20),
 )
-PATIENCE_SECONDS: Final = 20.0
+PATIENCE_SECONDS: Final = 60.0
 # Longer than what a head and a body may take, and the answer after that.
 PATIENCE_IN_EARNEST_SECONDS: Final = 60.0
 
@@ -72,7 +71,7 @@ class EndpointTarget:
         self.addresses: Sequence[str] = ADDRESSES
         self.stranger = STRANGER
         place = endpoint.places[0]
-        self.stage = Stage((place.host, place.port), PATIENCE_SECONDS)
+        self.stage = Stage((place.host, place.port), PATIENCE_SECONDS, lets_idle=False)
         self._world = world
         self._endpoint = endpoint
         self._event_id: str | None = None
@@ -126,7 +125,9 @@ class ProcessTarget:
         assert base.hostname is not None, "it said where it serves"
         assert base.port is not None, "it said where it serves"
         # 64 connections each are allowed to sixteen callers.
-        self.stage = Stage((base.hostname, base.port), PATIENCE_IN_EARNEST_SECONDS, at_a_time=256, lets_idle=False)
+        self.stage = Stage(
+            (base.hostname, base.port), PATIENCE_IN_EARNEST_SECONDS, at_a_time=256, lets_idle=False
+        )
         self._service = service
         self._event_id: str | None = None
 
@@ -162,7 +163,9 @@ class ProcessTarget:
         if not self._service.is_running:
             return ["the service is dead"]
         lines = self._service.log.read_text(encoding="utf-8").splitlines()
-        return [line for line in lines if "Traceback" in line or '"error"' in line or " ERROR " in line]
+        return [
+            line for line in lines if "Traceback" in line or '"error"' in line or " ERROR " in line
+        ]
 
 
 def fleet() -> str:

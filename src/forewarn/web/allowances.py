@@ -34,7 +34,7 @@ class Queuer(Protocol):
 class Allowance:
     """The line of one caller, and what is left to it."""
 
-    __slots__ = ("_due", "_line", "_limits", "_since", "_spare", "left")
+    __slots__ = ("_due", "_limits", "_line", "_since", "_spare", "left")
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -51,7 +51,9 @@ class Allowance:
 
     def charge_bytes(self, count: int) -> None:
         """Take off what so many bytes cost."""
-        self.left -= count * self._limits.requests_per_second_max // self._limits.bytes_per_second_max
+        self.left -= (
+            count * self._limits.requests_per_second_max // self._limits.bytes_per_second_max
+        )
 
     def line_up(self, queuer: Queuer) -> None:
         """Let a connection go on in one of the next turns."""

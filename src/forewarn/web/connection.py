@@ -220,6 +220,9 @@ class Connection(asyncio.Protocol):
     def expire(self) -> None:
         """End what has lasted too long."""
         match self.phase:
+            case Phase.IDLE | Phase.HEAD | Phase.BODY if self._in_line:
+                # It is we who are late: what has arrived is looked at first.
+                pass
             case Phase.IDLE:
                 self._transport.close()
                 self._close_by_deadline()
