@@ -8,7 +8,7 @@ import pytest
 import uvloop
 
 from forewarn.testing.endpoints import Endpoint
-from forewarn.testing.sieges import HASTY, RUDE
+from forewarn.testing.sieges import RUDE
 from forewarn.testing.worlds import World
 
 
@@ -19,5 +19,5 @@ def world() -> World:
 
 @pytest.fixture
 def endpoint(world: World) -> Iterator[Endpoint]:
-    with Endpoint(world, limits=HASTY, new_loop=uvloop.new_event_loop) as endpoint:
+    with Endpoint(world, new_loop=uvloop.new_event_loop) as endpoint:
         yield endpoint
