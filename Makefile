@@ -19,10 +19,10 @@ FLOOR = */forewarn/core/*,*/forewarn/wire/*,*/forewarn/service/*
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test simulate deaths check fix clean
+.PHONY: help run test simulate deaths fuzz neighbors check fix clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "  Another interpreter: make test PYTHON=python3.12 (after make clean)"
 
@@ -48,6 +48,14 @@ check: .venv/.dev ## lint, types, architecture and the fast tests: under a minut
 	.venv/bin/mypy
 	.venv/bin/lint-imports
 	.venv/bin/python $(PYTEST) -q tests/core tests/wire tests/test_tidy.py
+
+COUNT ?= 100000
+SEED ?=
+fuzz: .venv/.dev ## send a real service COUNT=100000 rude exchanges, made from SEED=...
+	.venv/bin/python -m forewarn.testing.sieges --count $(COUNT) $(if $(SEED),--seed $(SEED))
+
+neighbors: .venv/.dev ## measure how much one guest's attack is felt by another
+	.venv/bin/python -m forewarn.testing.neighbors $(ARGS)
 
 fix: .venv/.dev ## repair what a machine can repair: the only target that edits files
 	.venv/bin/ruff check --fix
