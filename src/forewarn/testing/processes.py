@@ -171,11 +171,6 @@ class ServiceProcess:
         self.start()
 
     @property
-    def pid(self) -> int:
-        assert self._process is not None, "start it first"
-        return self._process.pid
-
-    @property
     def is_running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
