@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import pytest
 from hypothesis import given
 
-from forewarn.core import enabling
+from forewarn.core import enabling, periods
 from forewarn.core.journal import SERVICE, Actor, Role, What
 from forewarn.core.ledgers import Decision, Ledger
 from forewarn.core.scopes import Enabling, Scope
@@ -91,3 +91,23 @@ def test_hearing_commits_exactly_when_a_mark_is_needed(ledger: Ledger, now: date
     heard = enabling.hear(ledger, WEB_0, now)
 
     assert (heard.ledger != ledger) is enabling.needs_mark(ledger, now)
+
+
+def test_a_mark_is_renewed_when_it_is_old_on_either_clock() -> None:
+    fresh = replace(ENABLED, heard_at=NOON)
+
+    assert not enabling.needs_mark(fresh, NOON, periods.HEARD_EVERY - TICK)
+    assert enabling.needs_mark(fresh, NOON, periods.HEARD_EVERY)
+    heard = enabling.hear(fresh, WEB_0, NOON + TICK, periods.HEARD_EVERY)
+    assert heard.ledger.heard_at == NOON + TICK
+
+
+@given(strategies.ledgers(), strategies.instants())
+def test_a_mark_that_is_fresh_is_fresh_until_it_is_said_to_be_old(
+    ledger: Ledger, now: datetime
+) -> None:
+    """What is kept of the rule says the same as the rule, later too."""
+    fresh = enabling.freshness(ledger, timedelta())
+    for later in (timedelta(), periods.HEARD_EVERY - TICK, periods.HEARD_EVERY):
+        is_fresh = fresh is not None and fresh.after < now < fresh.before and later < fresh.lasts
+        assert is_fresh is not enabling.needs_mark(ledger, now, later)

@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -13,8 +14,9 @@ import uvloop
 
 from forewarn.core.events import EventType
 from forewarn.core.names import scope_id
+from forewarn.core.scopes import Enabling
 from forewarn.testing.endpoints import Endpoint, Response
-from forewarn.testing.worlds import World
+from forewarn.testing.worlds import NOON, WEB, World
 from forewarn.web.limits import Limits
 
 WEB_0, LONER, STRANGER = "127.0.1.10", "127.0.1.99", "127.0.1.200"
@@ -109,3 +111,34 @@ def test_short_visits_are_heard(world: World, endpoint: Endpoint) -> None:
     while world.desk.attendance.silent_for(posting.ledger):
         assert time.monotonic() < deadline, "it was never heard"
         visit(endpoint, LONER)
+
+
+def test_short_visits_are_taken_off_the_allowance_of_the_caller(world: World) -> None:
+    """Keeps N4: whoever asks too fast is slowed down, and nobody else is."""
+    stingy = Limits(sweep=OFTEN, requests_per_second_max=100, requests_burst_max=20)
+    with Endpoint(world, limits=stingy) as endpoint:
+        begun = time.monotonic()
+        assert {visit(endpoint, WEB_0).status for _ in range(30)} == {200}
+        took = time.monotonic() - begun
+
+        assert visit(endpoint, LONER).status == 200
+    assert took > 0.3
+
+
+def test_a_mark_that_is_old_on_the_steady_clock_is_renewed_by_short_visits() -> None:
+    """Keeps S11: the hands were set back meanwhile, and say that it is fresh."""
+    machine = replace(WEB.machines[0], addresses=(LONER,))
+    world = World(replace(WEB, machines=(machine,), enabling=Enabling.ON_REQUEST))
+    # Nobody is slowed down, so that all visits but the first are short.
+    with Endpoint(world, limits=Limits(sweep=OFTEN, requests_per_turn_max=10**9)) as endpoint:
+        for _ in range(5):
+            visit(endpoint, LONER)
+        marked = world.desk.books.load(WEB.id).heard_at
+        world.clock.jump(timedelta(minutes=-45))
+        world.clock.advance(timedelta(hours=1))
+        deadline = time.monotonic() + 10
+        while world.desk.books.load(WEB.id).heard_at == marked:
+            assert time.monotonic() < deadline, "it was never marked"
+            visit(endpoint, LONER)
+
+    assert world.desk.books.load(WEB.id).heard_at == NOON + timedelta(minutes=15)

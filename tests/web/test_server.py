@@ -318,7 +318,7 @@ def test_an_enabled_scope_is_read_without_the_store() -> None:
         wait_until(lambda: guest.ask(get()).status == 200 and endpoint.counters.attend_failures > 1)
         store.is_away = False
         again = guest.ask(get())
-        wait_until(lambda: len(store.asked) == asked + 1)
+        wait_until(lambda: guest.ask(get()).status == 200 and len(store.asked) == asked + 1)
 
     assert {r.status for r in (not_enabled, enabled, later, again)} == {200}
     assert enablings(world) == 1

@@ -4,19 +4,35 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 from forewarn.core import ledgers, periods
 from forewarn.core.journal import SERVICE, Actor, What
 from forewarn.core.ledgers import Decision, Ledger
 from forewarn.core.scopes import Enabling
 
-_EVER: Final = (datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))
+
+class Freshness(NamedTuple):
+    """When a mark is not old: between two instants, and for a while from now on."""
+
+    after: datetime
+    before: datetime
+    # On a clock that does not jump; not above zero: the mark is old already.
+    lasts: timedelta
 
 
-def hear(ledger: Ledger, actor: Actor, now: datetime) -> Decision:
+_ALWAYS: Final = Freshness(
+    datetime.min.replace(tzinfo=UTC),
+    datetime.max.replace(tzinfo=UTC),
+    # Longer than any service runs.
+    timedelta(days=365_000),
+)
+
+
+def hear(ledger: Ledger, actor: Actor, now: datetime, age: timedelta = timedelta()) -> Decision:
     """A machine of the scope asked: enable the scope, or renew the coarse mark when it is old.
 
+    `age` is how old the mark is as far as whoever listens knows, on a clock that does not jump.
     The mark is not journaled: it would be the longest and least read part of the journal.
     """
     if ledger.scope.enabling is Enabling.ALWAYS:
@@ -24,27 +40,31 @@ def hear(ledger: Ledger, actor: Actor, now: datetime) -> Decision:
     if ledger.enabled_at is None:
         enabled = replace(ledger, enabled_at=now, heard_at=now)
         return ledgers.note(enabled, What.ENABLED, actor, now, None, "first request")
-    if needs_mark(ledger, now):
+    if needs_mark(ledger, now, age):
         return Decision(replace(ledger, heard_at=now))
     return Decision(ledger)
 
 
-def needs_mark(ledger: Ledger, now: datetime) -> bool:
-    """Whether hearing a machine now is worth a commit."""
-    span = marked_between(ledger)
-    return span is None or not span[0] < now < span[1]
+def needs_mark(ledger: Ledger, now: datetime, age: timedelta = timedelta()) -> bool:
+    """Whether hearing a machine now is worth a commit: the mark is old by either clock."""
+    fresh = freshness(ledger, age)
+    return fresh is None or not (fresh.after < now < fresh.before and fresh.lasts > timedelta())
 
 
-def marked_between(ledger: Ledger) -> tuple[datetime, datetime] | None:
-    """The instants between which hearing a machine is not worth a commit; None: it always is.
+def freshness(ledger: Ledger, age: timedelta) -> Freshness | None:
+    """How long hearing a machine is not worth a commit; None: it is worth one now.
 
     A clock set back makes the mark old too.
     """
     if ledger.scope.enabling is Enabling.ALWAYS:
-        return _EVER
+        return _ALWAYS
     if ledger.enabled_at is None or ledger.heard_at is None:
         return None
-    return ledger.heard_at - periods.HEARD_EVERY, ledger.heard_at + periods.HEARD_EVERY
+    return Freshness(
+        ledger.heard_at - periods.HEARD_EVERY,
+        ledger.heard_at + periods.HEARD_EVERY,
+        periods.HEARD_EVERY - age,
+    )
 
 
 def fall_silent(ledger: Ledger, silent_for: timedelta, now: datetime) -> Decision:

@@ -58,7 +58,8 @@ class Desk:
     def hear(self, caller: Caller) -> bool:
         """Take note of an accepted request; whether it must (also) be committed by `attend`."""
         self.attendance.hear(caller.scope)
-        return enabling.needs_mark(self.posting(caller).ledger, self.clock.now())
+        ledger = self.posting(caller).ledger
+        return enabling.needs_mark(ledger, self.clock.now(), self.attendance.mark_age(ledger))
 
     def attend(self, caller: Caller) -> None:
         """Commit that the caller asked: the first request enables its scope.
@@ -66,8 +67,7 @@ class Desk:
         Raises: Unavailable.
         """
         now = self.clock.now()
-        self.attendance.mark(caller.scope, now)
-        self.books.amend(caller.scope, lambda ledger: enabling.hear(ledger, _guest(caller), now))
+        self.books.amend(caller.scope, lambda ledger: self._heard(ledger, caller, now))
 
     def approve_as_guest(self, caller: Caller, event_ids: Sequence[str]) -> None:
         """Approve events on behalf of the caller's whole scope: all of these, or none.
@@ -77,13 +77,20 @@ class Desk:
         now, actor = self.clock.now(), _guest(caller)
 
         def decide(ledger: Ledger) -> Decision:
-            heard = enabling.hear(ledger, actor, now)
-            approved = starting.approve(heard.ledger, tuple(event_ids), actor, now)
-            # A refused request is not heard; an accepted one is, before anybody can be told.
-            self.attendance.mark(caller.scope, now)
-            return ledgers.then(heard, approved)
+            # Approved first: a request that is refused is not heard.
+            approved = starting.approve(ledger, tuple(event_ids), actor, now)
+            return ledgers.then(approved, self._heard(approved.ledger, caller, now))
 
         self.books.amend(caller.scope, decide)
+
+    def _heard(self, ledger: Ledger, caller: Caller, now: datetime) -> Decision:
+        """The ledger with its mark, where one is due; attended to before anybody is told of it."""
+        heard = enabling.hear(ledger, _guest(caller), now, self.attendance.mark_age(ledger))
+        if heard.ledger.heard_at == ledger.heard_at:
+            self.attendance.hear(caller.scope)
+        else:
+            self.attendance.mark(ledger, now)
+        return heard
 
     # -- operators -----------------------------------------------------------------------
 
@@ -173,7 +180,7 @@ class Desk:
         return Placed(ledger, ledger.event(event_id))
 
     def _by_scope(self, wish: Wish, hosts: Sequence[str]) -> dict[ScopeId, list[MachineName]]:
-        found = [self.directory.machine(name) for name in wish.machines]
+        found = self.directory.machines(wish.machines)
         for host in hosts:
             found.extend(self.directory.host(host))
         if not found:

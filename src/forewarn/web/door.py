@@ -18,6 +18,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Final, Protocol
 
+from forewarn.web.gate import Gate
 from forewarn.web.limits import Limits
 from forewarn.web.listeners import Bound
 from forewarn.web.messages import Ending
@@ -38,12 +39,9 @@ class Host(Protocol):
     """What a door needs from its server."""
 
     limits: Limits
+    gate: Gate
     recall: Callable[[bytes], Decision | None]
     answer: Callable[[Decision, str, str], bytes | None]
-
-    def is_free(self, listener: str, address: str) -> bool:
-        """Whether one more guest of this address is served now."""
-        ...
 
     def connection(self, listener: str, said: bytes) -> asyncio.Protocol:
         """A connection for a guest that stays, and has said this much."""
@@ -62,6 +60,7 @@ class Door:
         # Looked up once: these are asked for every guest.
         self._recall = host.recall
         self._answer = host.answer
+        self._gate = host.gate
         self._name = place.name
         self._place = place
         self._loop = loop
@@ -139,11 +138,14 @@ class Door:
         decision = self._recall(said)
         if decision is None or decision.ending is not _CLOSE:
             return False
-        if not self._host.is_free(self._name, address):
+        # Who has too many connections, or took too much, waits and is told like all others.
+        place = (self._name, address)
+        if not self._gate.has_room(place):
             return False
         response = self._answer(decision, self._name, address)
         if response is None:
             return False
+        self._gate.count_visit(place)
         # The buffer is empty, and the hatch hands out nothing that it would not take whole.
         os.write(descriptor, response)
         return True

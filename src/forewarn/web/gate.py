@@ -11,12 +11,15 @@ from collections.abc import Hashable
 from enum import Enum
 from typing import Final, Protocol
 
+from forewarn.web.allowances import CONNECTING, Allowance
 from forewarn.web.counters import Counters
 from forewarn.web.limits import Limits
 
 _STRANGERS: Final = "strangers"
 # Whoever has too many connections is told so on a few more, and then no longer.
 _TOLD_FACTOR: Final = 2
+# A short visit costs its caller what it would cost as a connection with one request.
+_VISITING: Final = CONNECTING + 1
 
 
 class Admission(Enum):
@@ -34,6 +37,8 @@ class Visitor(Protocol):
 
     # On the event loop's clock.
     deadline: float
+    # Shared with all others from the same place.
+    allowance: Allowance
 
     def expire(self) -> None:
         """The deadline has passed."""
@@ -49,6 +54,9 @@ class Gate:
         self._connections_max = connections_max
         self._visitors: dict[Visitor, Hashable] = {}
         self._counts: Counter[Hashable] = Counter()
+        self._allowances: dict[Hashable, Allowance] = {}
+        # Places that nobody is connected from; what they took is remembered for a while.
+        self._left: set[Hashable] = set()
         self.set_time(0.0)
 
     def set_time(self, now: float) -> None:
@@ -74,6 +82,8 @@ class Gate:
     def _admit(self, visitor: Visitor, place: Hashable, quota: int) -> Admission:
         self._visitors[visitor] = place
         self._counts[place] += 1
+        visitor.allowance = self._allowance(place)
+        visitor.allowance.left -= CONNECTING
         self._counters.connections = len(self._visitors)
         count = self._counts[place]
         if len(self._visitors) > self._connections_max or count > quota * _TOLD_FACTOR:
@@ -85,11 +95,25 @@ class Gate:
         return Admission.WELCOME
 
     def has_room(self, place: Hashable) -> bool:
-        """Whether a machine that speaks from this place may have one more connection."""
+        """Whether a machine that speaks from this place may pay a short visit now."""
+        allowance = self._allowances.get(place)
         return (
-            self._counts.get(place, 0) < self._limits.connections_per_caller_max
+            (allowance is None or allowance.left >= _VISITING)
+            and self._counts.get(place, 0) < self._limits.connections_per_caller_max
             and len(self._visitors) < self._connections_max
         )
+
+    def count_visit(self, place: Hashable) -> None:
+        """Charge a machine for a visit that was over before it became a connection."""
+        if place not in self._allowances:
+            self._left.add(place)
+        self._allowance(place).left -= _VISITING
+
+    def _allowance(self, place: Hashable) -> Allowance:
+        allowance = self._allowances.get(place)
+        if allowance is None:
+            allowance = self._allowances[place] = Allowance(self._limits)
+        return allowance
 
     def leave(self, visitor: Visitor) -> None:
         """Forget a connection that is over."""
@@ -100,10 +124,17 @@ class Gate:
         self._counts[place] -= 1
         if not self._counts[place]:
             del self._counts[place]
+            self._left.add(place)
 
     def sweep(self, now: float) -> None:
         """End what has lasted too long."""
         self.set_time(now)
+        for place in tuple(self._left):
+            if place in self._counts:
+                self._left.discard(place)
+            elif self._allowances[place].is_untouched(now):
+                self._left.discard(place)
+                del self._allowances[place]
         for visitor in self.visitors:
             if visitor.deadline <= now:
                 visitor.expire()

@@ -11,13 +11,14 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final
 
+from forewarn.core import enabling
 from forewarn.ports.clock import Clock
 from forewarn.ports.identities import Identities
 from forewarn.service.attendance import Attendance
 from forewarn.service.board import Board
 from forewarn.web.counters import Counters
 from forewarn.web.metadata import SCHEDULED_EVENTS, Decision
-from forewarn.web.responses import Responses
+from forewarn.web.responses import Responses, Sheet
 
 _SHOWN: Final = (SCHEDULED_EVENTS, 200)
 
@@ -37,6 +38,7 @@ class Hatch:
         self._identify = identities.identify
         self._posting = board.posting
         self._hear_at = attendance.hear_at
+        self._mark_age = attendance.mark_age
         self._joined = responses.joined
         self._sheets = responses.sheets
         self._answers = counters.answers
@@ -64,8 +66,21 @@ class Hatch:
         if sheet is None or sheet.posting is not self._posting(scope):
             return None
         ready = sheet.forms.get(plain)
-        if ready is None or not sheet.marked_from < self._now < sheet.marked_until:
+        if ready is None:
+            return None
+        if not (
+            sheet.fresh_after < self._now < sheet.fresh_before and self._elapsed < sheet.fresh_for
+        ):
+            self._look_at_the_mark(sheet)
             return None
         self._hear_at(scope, self._elapsed)
         self._answers[_SHOWN] += 1
         return self._joined(ready, decision.ending)
+
+    def _look_at_the_mark(self, sheet: Sheet) -> None:
+        """Find out until when callers of this scope need not be heard in the store."""
+        ledger = sheet.posting.ledger
+        fresh = enabling.freshness(ledger, self._mark_age(ledger))
+        if fresh is not None:
+            sheet.fresh_after, sheet.fresh_before = fresh.after, fresh.before
+            sheet.fresh_for = self._clock.elapsed() + fresh.lasts

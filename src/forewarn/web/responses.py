@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import secrets
 import uuid
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import Final
 
-from forewarn.core import enabling
 from forewarn.core.names import ScopeId
 from forewarn.service.board import Posting
 from forewarn.web import metadata
@@ -26,7 +25,7 @@ _KEEP_ALIVE: Final = Ending.KEEP_ALIVE
 # Beside the names of versions.
 _KNOWN: Final = "known"
 _BODILESS: Final = (204, 304)
-_NEVER: Final = (datetime.max.replace(tzinfo=UTC), datetime.min.replace(tzinfo=UTC))
+_NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
 # Requests are numbered in blocks, so that only the last digits are spelled anew for each.
 _BLOCK: Final = 256
@@ -39,13 +38,15 @@ Ready = tuple[bytes, bytes]
 class Sheet:
     """What is ready to be sent of one posting, by the name of the api-version."""
 
-    __slots__ = ("forms", "marked_from", "marked_until", "posting")
+    __slots__ = ("forms", "fresh_after", "fresh_before", "fresh_for", "posting")
 
     def __init__(self, posting: Posting) -> None:
         self.posting = posting
         self.forms: dict[str, Ready] = {}
-        # Outside these, whoever asks must be heard in the store as well.
-        self.marked_from, self.marked_until = enabling.marked_between(posting.ledger) or _NEVER
+        # Outside these, whoever asks may have to be heard in the store as well. The hatch sets them:
+        # two instants, and how far the clock that does not jump may go.
+        self.fresh_after = self.fresh_before = _NEVER
+        self.fresh_for = timedelta()
 
 
 class Responses:
