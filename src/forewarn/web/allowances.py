@@ -61,6 +61,19 @@ class Allowance:
         if self._due is None:
             self._due = asyncio.get_running_loop().call_soon(self._turn)
 
+    def renew(self) -> bool:
+        """Fill up for a turn of its own, without a line; whether that leaves no debt.
+
+        Whoever asks now and then need not wait for a turn: standing in line costs us more than the
+        answer. Whoever asked a moment ago does wait, and so does everybody behind him.
+        """
+        now = asyncio.get_running_loop().time()
+        if self._due is not None or now - self._since < _PAUSE_SECONDS:
+            return False
+        self._earn(now)
+        self._draw()
+        return self.left >= 0
+
     def is_untouched(self, now: float) -> bool:
         """Whether forgetting it would give its caller nothing."""
         self._earn(now)

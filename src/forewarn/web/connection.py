@@ -63,7 +63,6 @@ class Reception(Protocol):
     manners: Manners
     memo: Memo
     gate: Gate
-
     # Of the memo and of the hatch.
     recall: Callable[[bytes], Decision | None]
     answer: Callable[[Decision, str, str], bytes | None]
@@ -160,8 +159,9 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         # This is the way that nearly all requests take; it is written out for the sake of speed.
-        self.allowance.left -= 1
-        if self.phase is _IDLE and self.allowance.left >= 0 and not self._in_line:
+        allowance = self.allowance
+        allowance.left -= 1
+        if self.phase is _IDLE and not self._in_line and (allowance.left >= 0 or allowance.renew()):
             reception = self._reception
             decision = reception.recall(data)
             if decision is not None:

@@ -97,9 +97,12 @@ class Gate:
     def has_room(self, place: Hashable) -> bool:
         """Whether a machine that speaks from this place may pay a short visit now."""
         allowance = self._allowances.get(place)
+        if allowance is not None and allowance.left < _VISITING:
+            allowance.renew()
+            if allowance.left < _VISITING:
+                return False
         return (
-            (allowance is None or allowance.left >= _VISITING)
-            and self._counts.get(place, 0) < self._limits.connections_per_caller_max
+            self._counts.get(place, 0) < self._limits.connections_per_caller_max
             and len(self._visitors) < self._connections_max
         )
 
