@@ -30,6 +30,7 @@ def measure(*, scopes: int, idle_seconds: float) -> dict[str, float]:
                 if count == scopes:
                     machines = scopes * MACHINES_PER_SCOPE
                     figures["load_1m_machines_s"] = seconds
+                    figures["load_1m_machines_cpu_s"] = measuring.processor_seconds(service.pid)
                     figures["bytes_per_machine"] = (size - empty) / machines
                     figures["machines_loaded"] = machines
                 idle[count] = _idling(service, idle_seconds)
