@@ -17,7 +17,7 @@ FLOOR = */forewarn/core/*,*/forewarn/wire/*,*/forewarn/service/*
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test check fix clean
+.PHONY: help run test mutants check fix clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,21 +34,24 @@ test: .venv/.dev ## run every test, with the coverage floor
 	.venv/bin/coverage report
 	.venv/bin/coverage report --include='$(FLOOR)' --fail-under=100
 
+mutants: .venv/.dev ## break the rules one by one, to see that the tests notice; WRITE=--write for the page
+	.venv/bin/python tools/mutants.py $(WRITE)
+
 check: .venv/.dev ## lint, types, architecture and the fast tests: under a minute, edits nothing
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
 	.venv/bin/lint-imports
-	.venv/bin/python $(PYTEST) -q tests/core tests/wire tests/test_tidy.py
+	.venv/bin/python $(PYTEST) -q tests/core tests/wire tests/tools tests/test_tidy.py
 
 fix: .venv/.dev ## repair what a machine can repair: the only target that edits files
 	.venv/bin/ruff check --fix
 	.venv/bin/ruff format
 
 clean: ## remove everything that was made here
-	rm -rf .venv .forewarn .pytest_tmp .coverage .coverage.* htmlcov build dist
+	rm -rf .venv .forewarn .mutants .pytest_tmp .coverage .coverage.* htmlcov build dist
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
-	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

@@ -31,6 +31,7 @@ WEB = Scope(
         machine("web-4", None, 0),
         machine("web-5", None, 0),
         Machine(name=MachineName("old"), presence=Presence.DELETED),
+        Machine(name=MachineName("off"), presence=Presence.DEALLOCATED),
     ),
 )
 
@@ -91,6 +92,8 @@ def test_a_machine_that_is_not_there_is_unknown_and_one_that_is_gone_refused() -
         wishes.targets(WEB, freeze("web-0", "web-9"))
     with pytest.raises(Refused, match="old is deleted"):
         wishes.targets(WEB, freeze("web-0", "old"))
+    with pytest.raises(Refused, match="off is deallocated"):
+        wishes.targets(WEB, freeze("web-0", "off"))
 
 
 def test_a_wish_names_somebody() -> None:
