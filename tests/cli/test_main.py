@@ -805,15 +805,12 @@ def test_on_a_terminal_records_and_fleets_are_tables_too(words: list[str], data:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_knows_commands_and_choices(shell: str, out: Output) -> None:
-    pytest.importorskip("forewarn.cli.serving")
-
     assert out.of("completion", shell) == 0
     for word in ("announce", "postpone", "journal", "serve", "terminate", "token-file"):
         assert word in out.text
 
 
 def test_completion_is_installed_where_the_shell_looks(tmp_path: Path) -> None:
-    pytest.importorskip("forewarn.cli.serving")
     running = process("--install-completion", "--shell", "bash", cwd=tmp_path, HOME=str(tmp_path))
 
     _, error = running.communicate(timeout=20)

@@ -274,7 +274,10 @@ def _demo_event(serving: Serving) -> Event:
         if placed.event.is_open and "web-0" in placed.event.machines:
             return placed.event
     wish = Wish(type=EventType.FREEZE, machines=("rg1/web/web-0",), duration=timedelta(seconds=9))
-    (placed,) = desk.announce(wish, (), OPERATOR)
+    try:
+        (placed,) = desk.announce(wish, (), OPERATOR)
+    except Refused as error:
+        raise Refused(f"{error}; delete {serving.data.path} for a new sample fleet") from error
     return placed.event
 
 

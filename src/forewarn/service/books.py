@@ -25,18 +25,26 @@ REPEATS_MAX: Final = 5
 PAGE: Final = 1000
 
 Ledgers = Mapping[ScopeId, Ledger]
+Lane = Callable[[Sequence[ScopeId]], AbstractContextManager[object]]
 
 
 class Books:
     """Loads and amends ledgers, and tells its readers of every ledger it committed."""
 
     def __init__(
-        self, store: Store, ids: Ids, turn: AbstractContextManager[object] | None = None
+        self,
+        store: Store,
+        ids: Ids,
+        turn: AbstractContextManager[object] | None = None,
+        lane: Lane | None = None,
     ) -> None:
         self._store = store
         self._ids = ids
         # Where several threads commit, a lock: readers are told by one of them at a time.
         self._turn = nullcontext() if turn is None else turn
+        # There too, locks by scope: threads of one process queue rather than race. What keeps
+        # decisions apart is the compare-and-swap, and it alone does so between processes.
+        self._lane = _free_lane if lane is None else lane
         self._readers: list[Callable[[Ledger], None]] = []
 
     def tell(self, reader: Callable[[Ledger], None]) -> None:
@@ -78,7 +86,7 @@ class Books:
         Raises: what `decide` does, Unknown, Conflict after many attempts, Unavailable.
         """
         for _ in range(CONFLICTS_MAX):
-            with suppress(Conflict):
+            with suppress(Conflict), self._lane(scopes):
                 found = self._load(scopes)
                 return {**found, **self._commit(found, decide(found))}
         raise Conflict([records.key(scope) for scope in scopes])
@@ -148,3 +156,7 @@ class Books:
 def _read(record: Record) -> Ledger:
     assert record.value is not None, "a ledger is never deleted"
     return records.load_ledger(record.value, record.version)
+
+
+def _free_lane(_: Sequence[ScopeId]) -> AbstractContextManager[object]:
+    return nullcontext()

@@ -19,7 +19,7 @@ from urllib.parse import urlencode
 from forewarn.core.events import Event
 from forewarn.core.journal import Actor, Entry, Role, What
 from forewarn.core.names import ScopeId
-from forewarn.errors import ForewarnError, Malformed, Unknown, UnknownEvent
+from forewarn.errors import ForewarnError, Malformed, Refused, Unknown, UnknownEvent
 from forewarn.ports.clock import Clock
 from forewarn.ports.store import Cursor
 from forewarn.service.books import Books
@@ -257,6 +257,8 @@ def _prune(parts: ControlParts, call: Call) -> Answer:
 
 def _backup(parts: ControlParts, call: Call) -> Answer:
     file = Path(wire.load(wire.Backup, call.body).file)
+    if file.exists():
+        raise Refused(f"{file} exists already: name a new file")
     # Written first: the last entry in a backup says when it was taken.
     parts.books.journalize(
         Entry(

@@ -13,13 +13,14 @@ from typing import Annotated, Final, Literal, TypeVar
 
 import msgspec
 
+from forewarn.core import periods
 from forewarn.core.events import Cause, EventSource, EventType, Result
 from forewarn.core.wishes import IfNotTold, Wish
 from forewarn.errors import Malformed
 from forewarn.wire.control_forms import Form
 
-NOTICE_SECONDS_MAX: Final = 90 * 24 * 3600
-DURATION_SECONDS_MAX: Final = 24 * 3600
+NOTICE_SECONDS_MAX: Final = int(periods.ANNOUNCED_AHEAD_MAX.total_seconds())
+DURATION_SECONDS_MAX: Final = int(periods.DURATION_MAX.total_seconds())
 POSTPONED_SECONDS_MAX: Final = 366 * 24 * 3600
 DESCRIPTION_LENGTH_MAX: Final = 1000
 

@@ -66,7 +66,7 @@ HEADERS_TOO_LARGE: Final = _refusal(431, "Request header fields too large")
 BROKEN: Final = _refusal(500, "Internal server error. Try again later")
 # Never a false 200: an approval counts only once it is on disk.
 STORE_AWAY: Final = _refusal(
-    503, "Service unavailable. Nothing was approved: try again", Retry_After="1"
+    503, "Service unavailable. The approval is not confirmed: try again", Retry_After="1"
 )
 
 

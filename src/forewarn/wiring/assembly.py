@@ -14,7 +14,7 @@ from forewarn.ports.ids import Ids
 from forewarn.ports.store import Store
 from forewarn.service.attendance import Attendance
 from forewarn.service.board import Board
-from forewarn.service.books import Books
+from forewarn.service.books import Books, Lane
 from forewarn.service.conductor import Conductor
 from forewarn.service.desk import Desk
 from forewarn.service.directory import Directory
@@ -76,9 +76,10 @@ def assemble(  # noqa: PLR0913 - every port, by name
     identities: Identities,
     rules: Periods,
     turn: AbstractContextManager[object] | None = None,
+    lane: Lane | None = None,
 ) -> Assembly:
-    """Put a service together over these ports. `turn` is a lock where several threads commit."""
-    books = Books(store, ids, turn)
+    """Put a service together over these ports; `turn` and `lane` are locks for many threads."""
+    books = Books(store, ids, turn, lane)
     board = Board()
     directory = Directory()
     attendance = Attendance(clock)

@@ -43,11 +43,7 @@ class DataDirectory:
         try:
             descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ONLY)
         except FileExistsError:
-            token = file.read_text(encoding="ascii").strip()
-            if not token:
-                raise Refused(f"{file} is empty: delete it, and a new one is made") from None
-            file.chmod(OWNER_ONLY)
-            return token
+            return _kept_token(file)
         except OSError as error:
             raise Refused(
                 f"{file} cannot be made ({error.strerror}): "
@@ -68,3 +64,16 @@ class DataDirectory:
     def unpublish(self) -> None:
         """The service no longer listens."""
         self._endpoint.unlink(missing_ok=True)
+
+
+def _kept_token(file: Path) -> str:
+    try:
+        token = file.read_text(encoding="ascii").strip()
+        file.chmod(OWNER_ONLY)
+    except (OSError, ValueError) as error:
+        raise Refused(
+            f"{file} cannot be used ({error}): run this as its owner, or delete it"
+        ) from error
+    if not token:
+        raise Refused(f"{file} is empty: delete it, and a new one is made")
+    return token

@@ -37,6 +37,7 @@ from forewarn.web.metadata import STRICT, Manners
 from forewarn.web.server import MetadataServer
 from forewarn.wiring.assembly import Assembly, assemble
 from forewarn.wiring.directories import DataDirectory
+from forewarn.wiring.lanes import Lanes
 from forewarn.wiring.systemd import Systemd
 from forewarn.wiring.working import Workers
 
@@ -89,6 +90,7 @@ class _Serve:
         self._crashed = False
         self._state = "starting"
         self._applying = threading.Lock()
+        self._fleet_trouble: str | None = None
 
     async def run(self, on_ready: Callable[[Serving], None]) -> None:
         settings, log = self._settings, self._log
@@ -121,14 +123,17 @@ class _Serve:
             settings.data.publish(address, [f"http://{place.name}" for place in bound])
             stack.callback(settings.data.unpublish)
             self._tell("serving", control=address)
+            self._warn_of_strangers(assembly, bound)
             settings.systemd.ready()
-            await asyncio.to_thread(on_ready, Serving(assembly, bound, address, settings.data))
-            await self._stop.wait()
-            self._tell("stopping")
-            settings.systemd.stopping()
-            await guests.stop(GRACE)
-            control.stop()
-            await serving_control
+            try:
+                await asyncio.to_thread(on_ready, Serving(assembly, bound, address, settings.data))
+                await self._stop.wait()
+            finally:
+                self._tell("stopping")
+                settings.systemd.stopping()
+                await guests.stop(GRACE)
+                control.stop()
+                await serving_control
         if self._crashed:
             raise Refused(
                 "a worker crashed, see the log; nothing acknowledged is lost: start again"
@@ -149,13 +154,20 @@ class _Serve:
             identities=book,
             rules=fleet.periods,
             turn=threading.RLock(),
+            lane=Lanes(),
         )
 
     def _load(self, assembly: Assembly, fleet: FleetFile) -> None:
         scopes = assembly.load()
         self._log.info("the store is read", extra={"action": "loaded", "scopes": scopes})
         if self._settings.fleet is not None:
-            self._apply(assembly, fleet, SERVICE)
+            try:
+                self._apply(assembly, fleet, SERVICE)
+            except Refused as error:
+                # What was stored can still be served; and whatever is in the way, such as an
+                # open event, can only be seen to while the service runs.
+                self._fleet_trouble = f"the fleet file is not in force: {error}"
+                self._log.error(self._fleet_trouble, extra={"action": "fleet_refused"})
 
     def _guests(self, assembly: Assembly, fleet: FleetFile, counters: Counters) -> MetadataServer:
         return MetadataServer(
@@ -195,6 +207,17 @@ class _Serve:
             behave=partial(_behave, assembly),
         )
 
+    def _warn_of_strangers(self, assembly: Assembly, bound: Sequence[Bound]) -> None:
+        for place in bound:
+            known = assembly.identities.identify(place.name, place.host) is not None
+            if place.machine is not None and not known:
+                self._log.warning(
+                    "%s plays %s, which is no VM of the fleet, or several: its callers get 403",
+                    place.name,
+                    place.machine,
+                    extra={"action": "nobody_played", "listener": place.name},
+                )
+
     def _tell(self, state: str, **details: str) -> None:
         self._state = state
         self._log.info(state, extra={"action": state, **details})
@@ -213,7 +236,7 @@ class _Serve:
     def _unready(self, workers: Workers) -> str | None:
         if self._state != "serving":
             return f"the service is {self._state}"
-        return workers.trouble
+        return self._fleet_trouble or workers.trouble
 
     def _read_fleet(self) -> FleetFile:
         settings = self._settings
@@ -233,9 +256,10 @@ class _Serve:
         # One at a time: whether an address is taken is looked up before it is committed.
         with self._applying:
             changes = assembly.registrar.apply(fleet.declarations, Origin.FILE, actor)
+        self._fleet_trouble = None
         if fleet.periods != assembly.rules:
             changes = (*changes, "[periods] changed: restart the service to use them")
-        for change in changes:
+        for change in changes or ("the fleet file is in force, nothing changed",):
             self._log.info(change, extra={"action": "fleet"})
         return changes
 
