@@ -22,6 +22,7 @@ import time
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -148,15 +149,20 @@ class Laboratory:
     """Copies of a project in a scratch directory, one for each mutant, gone once it was tried."""
 
     def __init__(self, root: Path, scratch: Path, *, seconds_max: float = SECONDS_MAX) -> None:
-        self._scratch = scratch
+        # One for each run: two at a time do not take each other's ground away.
+        self._scratch = scratch / str(os.getpid())
         self._seconds_max = seconds_max
-        self._template = scratch / "unbroken"
-        shutil.rmtree(scratch, ignore_errors=True)
+        self._template = self._scratch / "unbroken"
+        shutil.rmtree(self._scratch, ignore_errors=True)
+        self._template.mkdir(parents=True)
         for name in COPIED:
             _copy(root / name, self._template / name)
 
     def close(self) -> None:
         shutil.rmtree(self._scratch, ignore_errors=True)
+        # The last one to leave.
+        with suppress(OSError):
+            self._scratch.parent.rmdir()
 
     def unbroken(self, tests: Sequence[str]) -> tuple[Verdict, str]:
         """Run tests without any breakage; they should find nothing to say."""
