@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from itertools import count
 from pathlib import Path
@@ -26,6 +26,8 @@ Connection = sqlite3.Connection
 # Nobody shares the file, so nothing is worth waiting for but a predecessor that is just ending.
 _BUSY_SECONDS: Final = 0.5
 _PRIVATE: Final = 0o600
+# Of 4 KiB each: a step of a copy, which takes about as long as a commit.
+_PAGES_AT_ONCE: Final = 128
 
 # What went wrong, by SQLite's primary result code, and what to do next. A code that is not
 # here is a bug of ours, and crashes.
@@ -120,7 +122,7 @@ def transaction(db: Connection, path: Path) -> Iterator[None]:
         ) from error
 
 
-def copy(db: Connection, target: Path) -> None:
+def copy(target: Path, fill: Callable[[Connection], None]) -> None:
     """A private, complete and synced copy under a name that was free, or nothing."""
     with translated(target):
         _assert_free(target)
@@ -129,7 +131,9 @@ def copy(db: Connection, target: Path) -> None:
         partial = Path(name)
         try:
             with closing(sqlite3.connect(partial, isolation_level=None)) as other:
-                db.backup(other)
+                # It is synced below, when nobody waits for the source any more.
+                other.execute("PRAGMA synchronous = OFF")
+                fill(other)
                 # One plain file, which can also be read where nothing can be written.
                 other.execute("PRAGMA journal_mode = DELETE")
             _sync(partial)
@@ -139,6 +143,15 @@ def copy(db: Connection, target: Path) -> None:
         except BaseException:
             partial.unlink(missing_ok=True)
             raise
+
+
+def pour(db: Connection, other: Connection, give_way: Callable[[], None] = lambda: None) -> None:
+    """Fill another database with what this one holds at the end.
+
+    Between steps `give_way` is called, and may let others write: what is written through this
+    same connection SQLite brings to the other one as well (sqlite.org/backup.html).
+    """
+    db.backup(other, pages=_PAGES_AT_ONCE, progress=lambda *_: give_way())
 
 
 def _primary_code(error: sqlite3.Error) -> int:
@@ -185,7 +198,7 @@ def _schema_version(db: Connection, path: Path, *, newest: int) -> int:
 def _upgrade(db: Connection, path: Path, version: int, migrations: Sequence[str]) -> None:
     backup = _free_name(path, len(migrations)) if version else None
     if backup is not None:
-        copy(db, backup)
+        copy(backup, lambda other: pour(db, other))
     try:
         # A script cannot join a transaction that is open already, so it begins its own.
         db.executescript("BEGIN IMMEDIATE;" + "".join(migrations[version:]))
