@@ -193,7 +193,8 @@ class Laboratory:
         temporary = self._scratch / "tmp" / f"{name}-{time.monotonic_ns()}"
         temporary.parent.mkdir(exist_ok=True)
         command += [f"--basetemp={temporary}", *tests]
-        kept = {k: v for k, v in os.environ.items() if not k.startswith("FOREWARN_")}
+        # Neither told how to run, nor measured: the copies will be gone.
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("FOREWARN_", "COVERAGE_"))}
         # Before whatever is installed: an editable install would lead back to the unbroken files.
         environment = {**kept, "PYTHONPATH": str(copy / "src"), "HYPOTHESIS_PROFILE": "mutants"}
         with subprocess.Popen(

@@ -101,6 +101,15 @@ def test_a_known_document_is_not_sent_again(endpoint: Endpoint) -> None:
     assert "content-length" not in response.headers
 
 
+def test_a_condition_holds_each_time_that_it_is_sent(endpoint: Endpoint) -> None:
+    """Keeps S9: what is remembered of a request has its conditions too."""
+    with endpoint.guest(WEB_0) as guest:
+        plain = [guest.ask(get()).status for _ in range(2)]
+        known = [guest.ask(get('If-None-Match: "1"')).status for _ in range(3)]
+
+    assert (plain, known) == ([200, 200], [304, 304, 304])
+
+
 def test_the_same_bytes_mean_another_document_to_another_scope(
     world: World, endpoint: Endpoint
 ) -> None:
@@ -333,6 +342,30 @@ def test_many_first_requests_enable_once() -> None:
 
     assert statuses == {200}
     assert enablings(world) == 1
+
+
+def test_a_request_too_soon_for_a_mark_is_heard_all_the_same(
+    world: World, endpoint: Endpoint
+) -> None:
+    """Keeps S13: a day of silence begins with the last request."""
+    half_an_hour = timedelta(minutes=30)
+    posting = world.parts.board.posting
+    with endpoint.guest(LONER) as guest:
+        guest.ask(get())
+        guest.ask(get())
+        world.advance(half_an_hour)
+        date = (NOON + half_an_hour).strftime("%H:%M")
+        # Answers are dated anew every now and then, and what is heard goes by that clock.
+        wait_until(lambda: date in guest.ask(get()).headers["date"])
+
+    world.advance(timedelta(hours=24) - timedelta(minutes=1))
+    before = posting(scope_id("default", "loner"))
+    world.advance(timedelta(minutes=2))
+    after = posting(scope_id("default", "loner"))
+
+    assert before is not None
+    assert after is not None
+    assert (before.is_enabled, after.is_enabled) == (True, False)
 
 
 def test_an_enabled_scope_is_read_without_the_store() -> None:
