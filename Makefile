@@ -17,10 +17,10 @@ FLOOR = */forewarn/core/*,*/forewarn/wire/*,*/forewarn/service/*
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test mutants check fix clean
+.PHONY: help run test simulate mutants check fix clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "  Another interpreter: make test PYTHON=python3.12 (after make clean)"
 
@@ -33,6 +33,9 @@ test: .venv/.dev ## run every test, with the coverage floor
 	@.venv/bin/coverage combine --quiet
 	.venv/bin/coverage report
 	.venv/bin/coverage report --include='$(FLOOR)' --fail-under=100
+
+simulate: .venv/.dev ## new stories full of faults until Ctrl-C; or SEED=7 (one), SECONDS=600 (for a while)
+	@.venv/bin/python -m forewarn.testing.simulation $(SEED) $(if $(SECONDS),--seconds $(SECONDS))
 
 mutants: .venv/.dev ## break the rules one by one, to see that the tests notice; WRITE=--write for the page
 	.venv/bin/python tools/mutants.py $(WRITE)

@@ -62,6 +62,14 @@ def test_a_token_file_wins_over_every_other_token(data: Path) -> None:
     assert elsewhere.service(surroundings).token == "from-file"
 
 
+def test_the_token_of_the_environments_data_directory_goes_to_no_address(data: Path) -> None:
+    with pytest.raises(Malformed, match="an address needs a token"):
+        Connection(endpoint=THERE).service(Surroundings(data_directory=data))
+
+    own = Connection().service(Surroundings(data_directory=data, token="from-environment"))
+    assert own.token == "from-data"
+
+
 def test_an_address_needs_a_token(data: Path) -> None:
     with pytest.raises(Malformed, match="FOREWARN_TOKEN"):
         Connection(endpoint=THERE).service(NOWHERE)

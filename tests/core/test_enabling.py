@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import pytest
 from hypothesis import given
 
-from forewarn.core import enabling
+from forewarn.core import enabling, periods
 from forewarn.core.journal import SERVICE, Actor, Role, What
 from forewarn.core.ledgers import Decision, Ledger
 from forewarn.core.scopes import Enabling, Scope
@@ -91,3 +91,12 @@ def test_hearing_commits_exactly_when_a_mark_is_needed(ledger: Ledger, now: date
     heard = enabling.hear(ledger, WEB_0, now)
 
     assert (heard.ledger != ledger) is enabling.needs_mark(ledger, now)
+
+
+def test_a_mark_is_renewed_when_it_is_old_on_either_clock() -> None:
+    fresh = replace(ENABLED, heard_at=NOON)
+
+    assert not enabling.needs_mark(fresh, NOON, periods.HEARD_EVERY - TICK)
+    assert enabling.needs_mark(fresh, NOON, periods.HEARD_EVERY)
+    heard = enabling.hear(fresh, WEB_0, NOON + TICK, periods.HEARD_EVERY)
+    assert heard.ledger.heard_at == NOON + TICK

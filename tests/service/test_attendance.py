@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from forewarn.clocks import SimulatedClock
 from forewarn.core.ledgers import Ledger
 from forewarn.core.periods import HEARD_EVERY
-from forewarn.service.attendance import Attendance
+from forewarn.service.attendance import Attendance, Endpoints
 from forewarn.testing.worlds import NOON, WEB
 
 HOUR = timedelta(hours=1)
@@ -92,3 +92,58 @@ def test_a_mark_made_elsewhere_may_be_older_than_the_last_request() -> None:
     assert attendance.silent_for(marked(NOON + 30 * HOUR)) == timedelta()
     clock.advance(HOUR)
     assert attendance.silent_for(marked(NOON + 30 * HOUR)) == HOUR
+
+
+def test_where_several_listen_others_may_hear_for_an_hour_after_ones_own_mark() -> None:
+    """keeps S13: a mark can only lengthen the day, whoever made it."""
+    clock = SimulatedClock(NOON)
+    attendance = Attendance(clock, Endpoints.SEVERAL)
+    attendance.mark(LEDGER, NOON)
+    attendance.see(marked(NOON))
+
+    clock.advance(HEARD_EVERY)
+    assert attendance.silent_for(marked(NOON)) == timedelta()
+
+    clock.advance(HOUR)
+    assert attendance.silent_for(marked(NOON)) == HOUR
+
+
+def test_where_several_listen_others_may_hear_for_an_hour_after_a_start() -> None:
+    """keeps S13."""
+    clock = SimulatedClock(NOON)
+    attendance = Attendance(clock, Endpoints.SEVERAL)
+    attendance.adopt(marked(NOON - HOUR))
+
+    clock.advance(HEARD_EVERY)
+
+    assert attendance.silent_for(marked(NOON - HOUR)) == timedelta()
+
+
+def test_a_mark_made_elsewhere_is_not_shortened_by_a_request_here() -> None:
+    """keeps S13."""
+    clock = SimulatedClock(NOON)
+    attendance = Attendance(clock)
+    attendance.see(marked(NOON))
+    clock.advance(HOUR / 2)
+
+    attendance.hear(WEB.id)
+
+    clock.advance(HOUR)
+    assert attendance.silent_for(marked(NOON)) == HOUR / 2
+
+
+def test_a_mark_ages_whatever_the_hands_say() -> None:
+    clock = SimulatedClock(NOON)
+    attendance = Attendance(clock)
+    attendance.see(marked(NOON))
+
+    clock.advance(HOUR / 2)
+    clock.jump(-HOUR / 2)
+
+    assert attendance.mark_age(marked(NOON)) == HOUR / 2
+
+
+def test_a_mark_never_seen_may_be_of_any_age() -> None:
+    attendance = Attendance(SimulatedClock(NOON))
+
+    assert attendance.mark_age(marked(NOON)) == HEARD_EVERY

@@ -159,3 +159,36 @@ def test_an_approval_too_soon_for_a_mark_lengthens_nothing() -> None:
 
     world.advance(SECOND)
     assert not world.parts.books.load(WEB.id).is_enabled
+
+
+def test_setting_the_hands_is_no_notice_for_whoever_hears_of_an_event_late() -> None:
+    """keeps S11: it cannot know what they showed when the event became readable elsewhere."""
+    crowd = Crowd(2)
+    left, right = crowd.worlds
+    left.declare(WEB)
+    crowd.settle()
+    event = left.announce(EventType.FREEZE, "web-0")
+
+    crowd.clock.jump(HOUR)
+    crowd.settle()
+    assert right.event(event.id).status is EventStatus.SCHEDULED
+
+    crowd.advance(NOTICE, NOTICE)
+    assert right.event(event.id).status is EventStatus.STARTED
+
+
+def test_a_clock_set_back_does_not_keep_a_request_secret() -> None:
+    """keeps S13: others learn within an hour that a scope was heard, whatever the hands say."""
+    crowd = Crowd(1)
+    crowd.first.declare(replace(WEB, enabling=Enabling.ON_REQUEST))
+    caller = crowd.first.caller("10.0.0.10")
+    crowd.first.desk.attend(caller)
+    before = crowd.first.parts.books.load(WEB.id).heard_at
+
+    crowd.clock.advance(HOUR)
+    crowd.clock.jump(-HOUR + SECOND)
+
+    assert crowd.first.desk.hear(caller)
+    crowd.first.desk.attend(caller)
+    assert crowd.first.parts.books.load(WEB.id).heard_at != before
+    assert not crowd.first.desk.hear(caller)

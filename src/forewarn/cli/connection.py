@@ -2,6 +2,10 @@
 
 What is said on the command line wins over the environment, and an address over a data directory.
 A service on this machine is found by its data directory, where it leaves its address and token.
+
+The token is that of --token-file, else that of --data. Where neither is given, FOREWARN_TOKEN goes
+with an address; a data directory has its own. FOREWARN_DATA's token never goes to an address: who
+names a service elsewhere does not mean to show it the secret of the one that is here.
 """
 
 from __future__ import annotations
@@ -45,7 +49,8 @@ class Connection:
     token_file: Annotated[
         Path | None,
         Parameter(
-            help="File with the token to show; else FOREWARN_TOKEN, or the data directory's."
+            help="File with the token to show; else the one in --data, or with an address alone "
+            "FOREWARN_TOKEN."
         ),
     ] = None
 
@@ -78,7 +83,10 @@ class Connection:
         if self.data is not None:
             return _read_token(self.data / "token")
         if surroundings.token is None:
-            raise Malformed("a token is needed: give --token-file FILE, or set FOREWARN_TOKEN")
+            raise Malformed(
+                "an address needs a token: give --token-file FILE or --data DIR, "
+                "or set FOREWARN_TOKEN"
+            )
         return surroundings.token
 
 
@@ -99,7 +107,7 @@ def _address(data: Path, remedy: str) -> str:
     except PermissionError:
         raise Refused(f"you may not read {file}: run this as the user of the service") from None
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise Unavailable(f"{file} tells no address ({error}): {remedy}") from error
+        raise Unavailable(f"{file} tells no address: {remedy}") from error
 
 
 def _read_token(file: Path) -> str:
@@ -112,4 +120,4 @@ def _read_token(file: Path) -> str:
             f"you may not read {file}: run this as the user of the service, or give --token-file"
         ) from None
     except (OSError, ValueError) as error:
-        raise Malformed(f"{file} holds no token ({error}): give another --token-file") from error
+        raise Malformed(f"{file} holds no token: give another --token-file") from error

@@ -71,12 +71,13 @@ class Conductor:
         self._heap: list[tuple[datetime, ScopeId]] = []
         self._wakes: dict[ScopeId, datetime] = {}
         # How far the hands are ahead of the time that passed, when last looked at.
-        self._offset = clock.now() - clock.elapsed()
+        self._offset = self._offset_least = clock.now() - clock.elapsed()
         # When, on the clock that does not jump, each waiting event's notice began.
         self._readable_since: dict[EventId, timedelta] = {}
 
     def note(self, ledger: Ledger) -> None:
         """A ledger was committed: look at it in the next turn. Safe to call from any thread."""
+        self._attendance.see(ledger)
         self._inbox.append(ledger.scope.id)
 
     def adopt(self, ledger: Ledger) -> None:
@@ -115,6 +116,7 @@ class Conductor:
 
     def _was_set_back(self, now: datetime) -> bool:
         before, self._offset = self._offset, now - self._clock.elapsed()
+        self._offset_least = min(self._offset_least, self._offset)
         return self._offset < before - LOOK_AGAIN_AFTER
 
     def _next_wake(self) -> datetime | None:
@@ -151,7 +153,7 @@ class Conductor:
         # What guests cannot read yet is not readable, whatever the ledger says.
         if publishing.unpublished(ledger) and self._board.shows(ledger):
             decision = publishing.publish(ledger, now, self._rules)
-        unserved = self._unserved(decision.ledger, now)
+        unserved = self._unserved(decision.ledger)
         started = waking.start_due(decision.ledger, now, self._rules, unserved)
         decision = ledgers.then(decision, started)
         for event, machine in waking.overdue(decision.ledger, now, self._rules):
@@ -194,7 +196,7 @@ class Conductor:
         if instants:
             self._wake_at(ledger.scope.id, min(instants))
 
-    def _unserved(self, ledger: Ledger, now: datetime) -> frozenset[EventId]:
+    def _unserved(self, ledger: Ledger) -> frozenset[EventId]:
         """The events whose notice has not really passed, whatever the time of day says."""
         elapsed = self._clock.elapsed()
         unserved: set[EventId] = set()
@@ -202,8 +204,10 @@ class Conductor:
             if event.status is not EventStatus.SCHEDULED or event.readable_at is None:
                 self._readable_since.pop(event.id, None)
                 continue
-            passed = max(now - event.readable_at, timedelta())
-            since = self._readable_since.setdefault(event.id, elapsed - passed)
+            # Somebody else may have written that down before the hands were set: of all the
+            # moments at which they can have shown this, the last one counts.
+            began = min(event.readable_at - self._offset_least, elapsed)
+            since = self._readable_since.setdefault(event.id, began)
             if elapsed - since < event.notice:
                 unserved.add(event.id)
         return frozenset(unserved)

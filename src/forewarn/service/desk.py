@@ -58,7 +58,8 @@ class Desk:
     def hear(self, caller: Caller) -> bool:
         """Take note of an accepted request; whether it must (also) be committed by `attend`."""
         self.attendance.hear(caller.scope)
-        return enabling.needs_mark(self.posting(caller).ledger, self.clock.now())
+        ledger = self.posting(caller).ledger
+        return enabling.needs_mark(ledger, self.clock.now(), self.attendance.mark_age(ledger))
 
     def attend(self, caller: Caller) -> None:
         """Commit that the caller asked: the first request enables its scope.
@@ -84,7 +85,7 @@ class Desk:
 
     def _heard(self, ledger: Ledger, caller: Caller, now: datetime) -> Decision:
         """The ledger with its mark, where one is due; attended to before anybody is told of it."""
-        heard = enabling.hear(ledger, _guest(caller), now)
+        heard = enabling.hear(ledger, _guest(caller), now, self.attendance.mark_age(ledger))
         if heard.ledger.heard_at == ledger.heard_at:
             self.attendance.hear(caller.scope)
         else:
@@ -179,7 +180,7 @@ class Desk:
         return Placed(ledger, ledger.event(event_id))
 
     def _by_scope(self, wish: Wish, hosts: Sequence[str]) -> dict[ScopeId, list[MachineName]]:
-        found = [self.directory.machine(name) for name in wish.machines]
+        found = self.directory.machines(wish.machines)
         for host in hosts:
             found.extend(self.directory.host(host))
         if not found:

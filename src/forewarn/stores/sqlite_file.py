@@ -69,7 +69,7 @@ def translated(path: Path, final: Mapping[int, type[Refused]] = _NONE_FINAL) -> 
         family = final.get(code, Unavailable)
         raise family(f"the database {path} {_TROUBLES[code]} (SQLite: {error})") from error
     except OSError as error:
-        raise Unavailable(f"the database {path} cannot be written: {error}") from error
+        raise Unavailable(f"the database {path} cannot be written: {error.strerror}") from error
 
 
 def opened(path: Path, migrations: Sequence[str]) -> Connection:

@@ -1,4 +1,4 @@
-"""Any story of two scopes that Hypothesis can think of, and what is seen of it from outside.
+"""Any story of two scopes that Hypothesis can think of, in which the promises hold.
 
 Method: the real desk and conductor over a real SQLite file, a simulated fabric and a clock that only
 moves when told. A second desk over the same store gets in between now and then.
@@ -6,60 +6,52 @@ moves when told. A second desk over the same store gets in between now and then.
 
 from __future__ import annotations
 
-import json
 import shutil
 import tempfile
-from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     Bundle,
     MultipleResults,
     RuleBasedStateMachine,
+    invariant,
     multiple,
     rule,
 )
 
 from forewarn.clocks import SimulatedClock
-from forewarn.core.events import Audience, Event, EventStatus, EventType, Result
-from forewarn.core.ledgers import Ledger
-from forewarn.core.names import EventId, MachineName, ScopeId
-from forewarn.core.orders import Order
+from forewarn.core.events import Audience, EventType, Result
+from forewarn.core.names import EventId, MachineName
 from forewarn.core.wishes import Wish
 from forewarn.errors import Refused, Unavailable, UnknownEvent
 from forewarn.fabrics.simulated import Behaviour
 from forewarn.ids import SeededIds
-from forewarn.ports.store import Cursor
 from forewarn.service.conductor import Conductor
 from forewarn.service.desk import Placed
-from forewarn.testing.faults import Fault, FaultyStore
+from forewarn.stores.sqlite import SqliteStore
+from forewarn.testing import promises
+from forewarn.testing.faults import Fault, FaultyStore, StoreDoor
+from forewarn.testing.sample_fleet import PAIR
 from forewarn.testing.strategies import EPOCH, spans, wishes_for
-from forewarn.testing.witnesses import (
-    ADDRESSES,
-    FLEET,
-    MACHINES,
-    Start,
-    WitnessedFabric,
-    WitnessedStore,
-)
+from forewarn.testing.witnesses import Witness, WitnessedFabric, WitnessedStore
 from forewarn.testing.worlds import OPERATOR, World
-from forewarn.wire.versions import Version
 
 SECOND: Final = timedelta(seconds=1)
 MINUTE: Final = timedelta(minutes=1)
 HOUR: Final = timedelta(hours=1)
 DAY: Final = timedelta(days=1)
-_ADDRESSES: Final = st.sampled_from(ADDRESSES)
+_MACHINES: Final = {machine.name: machine for scope in PAIR for machine in scope.machines}
+_ADDRESSES: Final = st.sampled_from([a for m in _MACHINES.values() for a in m.addresses])
 
 
 def _maintenance() -> st.SearchStrategy[Wish]:
     types = st.sampled_from([EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY])
-    machines = st.lists(st.sampled_from(sorted(MACHINES)), min_size=1, max_size=3)
+    machines = st.lists(st.sampled_from(sorted(_MACHINES)), min_size=1, max_size=3)
     return st.builds(Wish, type=types, machines=machines.map(_of_one_scope))
 
 
@@ -68,11 +60,11 @@ def _of_one_scope(names: list[MachineName]) -> tuple[str, ...]:
 
 
 class Story(RuleBasedStateMachine):
-    """Everything that can happen to two scopes."""
+    """Everything that can happen to two scopes, and the promises, which hold all the time."""
 
     announced: Bundle[EventId] = Bundle("announced")
     # Whoever wants to see a rule broken puts a broken part here.
-    store_type: type[WitnessedStore] = WitnessedStore
+    store_type: type[StoreDoor] = StoreDoor
     fabric_type: type[WitnessedFabric] = WitnessedFabric
     conductor_type: type[Conductor] = Conductor
 
@@ -81,37 +73,19 @@ class Story(RuleBasedStateMachine):
         self.folder = Path(tempfile.mkdtemp(dir=root))
         self.clock = SimulatedClock(EPOCH)
         self.ids = SeededIds(1)
-        # What is known from outside.
-        self.committed: dict[ScopeId, Ledger] = {}
-        self.changes: list[tuple[Ledger, Ledger]] = []
-        self.starts: list[Start] = []
-        self.orders: list[tuple[Order, Event]] = []
-        self.given: Counter[tuple[EventId, MachineName]] = Counter()
-        self.readable: dict[EventId, timedelta] = {}
-        self.read: dict[ScopeId, Any] = {}
-        self.gone: set[EventId] = set()
-        self.returned: set[EventId] = set()
-        self.attempted: set[EventId] = set()
-        self.acknowledged: set[EventId] = set()
-        # When a scope was heard, and when somebody tried to be.
-        self.heard: dict[ScopeId, timedelta] = {}
-        self.asked: dict[ScopeId, timedelta] = {}
-        self.forgetful: set[MachineName] = set()
-        # Of these, nobody can say any more how long guests could read of them.
-        self.unmeasured: set[EventId] = set()
-        self.jumped: set[EventId] = set()
-        self.cursor = Cursor("")
-        self.journaled: dict[EventId, Event] = {}
-        self.fabric = self.fabric_type(self.clock, self._begun)
+        self.seen = Witness(self.clock)
+        self.fabric = self.fabric_type(self.clock, self.seen)
         self._open()
-        self.world.declare(*FLEET)
+        self.world.declare(*PAIR)
         self.poll("10.0.1.10")
 
     def _open(self) -> None:
-        self.file = self.store_type(self.folder / "forewarn.db", self.clock, self._committed)
-        self.store = FaultyStore(self.file)
+        self.file = SqliteStore(self.folder / "forewarn.db", self.clock)
+        shared = self.store_type(WitnessedStore(self.file, self.seen))
+        self.store = FaultyStore(shared)
+        self.seen.open_board("story")
         self.world = World(clock=self.clock, store=self.store, fabric=self.fabric, ids=self.ids)
-        self.rival = World(clock=self.clock, store=self.file, fabric=self.fabric, ids=self.ids)
+        self.rival = World(clock=self.clock, store=shared, fabric=self.fabric, ids=self.ids)
         parts = self.world.parts
         if self.conductor_type is not Conductor:
             self.world.conductor = self.conductor_type(
@@ -119,61 +93,20 @@ class Story(RuleBasedStateMachine):
                 *(parts.desk.attendance, parts.rules),
             )
             parts.books.tell(self.world.conductor.note)
-        parts.books.tell(lambda ledger: self._look(ledger.scope.id))
-        self.listening_since = self.clock.elapsed()
+        parts.books.tell(lambda ledger: self.seen.look("story", parts.board, ledger.scope.id))
+        self.seen.listening_since = self.clock.elapsed()
 
     def teardown(self) -> None:
         self.file.close()
         shutil.rmtree(self.folder)
 
-    # -- witnesses -----------------------------------------------------------------------
-
-    def _committed(self, ledger: Ledger) -> None:
-        """A ledger was committed: by whom and why does not matter."""
-        before = self.committed.get(ledger.scope.id, replace(ledger, events=()))
-        if self.committed.get(ledger.scope.id) == ledger:
-            return
-        self.committed[ledger.scope.id] = ledger
-        self.changes.append((before, ledger))
-        for event in ledger.events:
-            old = before.find(event.id)
-            was_started = old is not None and old.status is not EventStatus.SCHEDULED
-            if event.started_at is None or was_started:
-                continue
-            shown = {
-                e["EventId"]: e for e in self.read.get(ledger.scope.id, {"Events": ()})["Events"]
-            }
-            self.starts.append(
-                Start(
-                    event=event,
-                    ledger=ledger,
-                    at=self.clock.elapsed(),
-                    was_attempted=event.id in self.attempted,
-                    readable=self.readable.get(event.id),
-                    not_before=shown.get(event.id, {}).get("NotBefore"),
-                )
-            )
-
-    def _begun(self, order: Order) -> None:
-        self.given[order.event, order.machine] += 1
-        self.orders.append((order, self.committed[order.scope].event(order.event)))
-
-    def _look(self, scope: ScopeId) -> None:
-        """Read a scope's document, as its guests would."""
-        posting = self.world.parts.board.posting(scope)
-        assert posting is not None, "it was committed, so it is up"
-        document = json.loads(posting.body(Version.V2020_07_01))
-        before = self.read.get(scope, {"DocumentIncarnation": 0, "Events": []})
-        shown = {EventId(event["EventId"]) for event in document["Events"]}
-        for event_id in shown:
-            self.readable.setdefault(event_id, self.clock.elapsed())
-        self.returned |= shown & self.gone
-        self.gone |= {EventId(event["EventId"]) for event in before["Events"]} - shown
-        self.read[scope] = document
+    @invariant()
+    def the_promises_hold(self) -> None:
+        promises.check(self.seen)
 
     # -- what happens --------------------------------------------------------------------
 
-    @rule(target=announced, wish=st.sampled_from(FLEET).flatmap(wishes_for))
+    @rule(target=announced, wish=st.sampled_from(PAIR).flatmap(wishes_for))
     def announce(self, wish: Wish) -> MultipleResults[EventId]:
         return self._announce(wish)
 
@@ -204,10 +137,10 @@ class Story(RuleBasedStateMachine):
 
     @rule(event_id=announced)
     def approve_as_the_first_machine_named(self, event_id: EventId) -> None:
-        for ledger in self.committed.values():
+        for ledger in self.seen.committed.values():
             event = ledger.find(event_id)
             if event is not None:
-                self._approve(self.world, event_id, MACHINES[event.machines[0]].addresses[0])
+                self._approve(self.world, event_id, _MACHINES[event.machines[0]].addresses[0])
         self._settle()
 
     @rule(event_id=announced, address=_ADDRESSES)
@@ -244,11 +177,11 @@ class Story(RuleBasedStateMachine):
         caller = self.world.parts.identities.identify("", address)
         if caller is None:
             return
-        self.asked[caller.scope] = self.clock.elapsed()
+        self.seen.asked[caller.scope] = self.clock.elapsed()
         with suppress(Unavailable):
             if self.world.desk.hear(caller):
                 self.world.desk.attend(caller)
-            self.heard[caller.scope] = self.clock.elapsed()
+            self.seen.note_hearing(caller.scope, "story")
         self._settle()
 
     @rule(span=spans(20 * SECOND))
@@ -270,26 +203,25 @@ class Story(RuleBasedStateMachine):
 
     @rule(by=st.sampled_from([-DAY, -HOUR, -MINUTE, MINUTE, HOUR, DAY]))
     def set_the_clock(self, by: timedelta) -> None:
-        self.jumped |= {event.id for ledger in self.committed.values() for event in ledger.events}
+        self.seen.note_jump(by)
         self.clock.jump(by)
         self._settle()
 
-    @rule(machine=st.sampled_from(sorted(MACHINES)), behaviour=st.sampled_from(Behaviour))
+    @rule(machine=st.sampled_from(sorted(_MACHINES)), behaviour=st.sampled_from(Behaviour))
     def misbehave(self, machine: MachineName, behaviour: Behaviour) -> None:
-        if behaviour is Behaviour.FORGETS:
-            self.forgetful.add(machine)
         self.fabric.behave(machine, behaviour)
         self._settle()
 
     @rule(faults=st.lists(st.sampled_from(Fault), min_size=1, max_size=3))
     def let_the_store_stumble(self, faults: list[Fault]) -> None:
+        self.seen.is_settled = False
         self.store.spoil(*faults)
 
-    @rule(removed=st.sets(st.sampled_from(sorted(MACHINES)), max_size=2))
+    @rule(removed=st.sets(st.sampled_from(sorted(_MACHINES)), max_size=2))
     def change_the_fleet(self, removed: set[MachineName]) -> None:
         scopes = (
             replace(scope, machines=tuple(m for m in scope.machines if m.name not in removed))
-            for scope in FLEET
+            for scope in PAIR
         )
         with suppress(Unavailable):
             self.world.declare(*scopes)
@@ -299,14 +231,11 @@ class Story(RuleBasedStateMachine):
     def restart(self, *, fabric_remembers: bool) -> None:
         self.file.close()
         if not fabric_remembers:
-            self.given.clear()
-            self.forgetful.clear()
-            self.fabric = self.fabric_type(self.clock, self._begun)
-        # Time that passed before a restart is known by the hands of the clock alone.
-        self.unmeasured |= self.jumped
+            self.seen.given.clear()
+            self.fabric = self.fabric_type(self.clock, self.seen)
         self._open()
-        for scope in self.committed:
-            self._look(scope)
+        for scope in self.seen.committed:
+            self.seen.look("story", self.world.parts.board, scope)
         self._settle()
 
     # -- how it happens ------------------------------------------------------------------
@@ -318,6 +247,7 @@ class Story(RuleBasedStateMachine):
         if had_setbacks:
             self.clock.advance(SECOND)
             self._do_what_is_due()
+        self.seen.is_settled = True
 
     def _do_what_is_due(self) -> bool:
         had_setbacks = False
@@ -334,6 +264,7 @@ class Story(RuleBasedStateMachine):
         placed: tuple[Placed, ...] = ()
         with suppress(Refused, Unavailable):
             placed = self.world.desk.announce(wish, (), OPERATOR)
+            self.seen.promised |= {p.event.id for p in placed}
         self.clock.advance(delay)
         self._settle()
         return multiple(*(p.event.id for p in placed))
@@ -342,10 +273,10 @@ class Story(RuleBasedStateMachine):
         caller = world.parts.identities.identify("", address)
         if caller is None:
             return
-        self.asked[caller.scope] = self.clock.elapsed()
-        event = self.committed[caller.scope].find(event_id)
+        self.seen.asked[caller.scope] = self.clock.elapsed()
+        event = self.seen.committed[caller.scope].find(event_id)
         if event is not None:
-            self.attempted.add(event_id)
+            self.seen.attempted.add(event_id)
         try:
             world.desk.approve_as_guest(caller, [event_id])
         except UnknownEvent:
@@ -356,14 +287,13 @@ class Story(RuleBasedStateMachine):
         else:
             assert event is not None, "S14: an event of another scope was approved"
             if world is self.world:
-                self.heard[caller.scope] = self.clock.elapsed()
-            if event.status is EventStatus.SCHEDULED:
-                self.acknowledged.add(event_id)
+                self.seen.note_hearing(caller.scope, "story")
+            self.seen.note_approval(event_id)
 
     def _approvals(self) -> list[EventId]:
         return [
             event.id
-            for ledger in self.committed.values()
+            for ledger in self.seen.committed.values()
             for event in ledger.events
             if event.approval is not None
         ]

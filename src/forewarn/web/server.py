@@ -231,7 +231,7 @@ class MetadataServer:
         if address not in self._strangers and len(self._strangers) < STRANGERS_NAMED_MAX:
             self._strangers.add(address)
             self._log.warning(
-                "%s is no machine of the fleet, and was turned away",
+                "%s is no VM of the fleet, and was turned away",
                 address,
                 extra={"action": "stranger", **_origin(connection)},
             )

@@ -96,6 +96,6 @@ def stranger(address: str) -> Refusal:
     """A caller that is none of our machines."""
     return _refusal(
         403,
-        f"Forbidden. No machine of the fleet has the address {address}: "
+        f"Forbidden. No VM of the fleet has the address {address}: "
         "ask the operator to add it to the fleet",
     )

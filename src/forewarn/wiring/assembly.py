@@ -12,7 +12,7 @@ from forewarn.ports.fabric import Fabric
 from forewarn.ports.identities import Identities
 from forewarn.ports.ids import Ids
 from forewarn.ports.store import Store
-from forewarn.service.attendance import Attendance
+from forewarn.service.attendance import Attendance, Endpoints
 from forewarn.service.board import Board
 from forewarn.service.books import Books, Lane
 from forewarn.service.conductor import Conductor
@@ -77,12 +77,13 @@ def assemble(  # noqa: PLR0913 - every port, by name
     rules: Periods,
     turn: AbstractContextManager[object] | None = None,
     lane: Lane | None = None,
+    endpoints: Endpoints = Endpoints.ONE,
 ) -> Assembly:
     """Put a service together over these ports; `turn` and `lane` are locks for many threads."""
-    books = Books(store, ids, turn, lane)
     board = Board()
+    books = Books(store, ids, turn, lane, board.ledger)
     directory = Directory()
-    attendance = Attendance(clock)
+    attendance = Attendance(clock, endpoints)
     assembly = Assembly(
         clock=clock,
         ids=ids,
