@@ -143,3 +143,29 @@ def test_a_commit_during_the_first_reading_is_told_twice_rather_than_never() -> 
     assert seen == [1]
     assert pair.right.parts.feed.follow(100) == 1
     assert len(pair.right.document(WEB.id).notices) == 1
+
+
+def test_what_was_not_told_here_yet_can_be_approved_here() -> None:
+    """Keeps S16: an event is unknown only if the store does not know it."""
+    pair = Pair()
+    pair.left.declare(WEB)
+    pair.right.parts.feed.follow(100)
+    event = pair.left.announce(EventType.REBOOT, "web-0")
+
+    pair.right.desk.approve_as_guest(pair.right.caller("10.0.0.11"), (event.id,))
+
+    approval = pair.left.event(event.id).approval
+    assert approval is not None
+    assert approval.by == "web-1"
+
+
+def test_a_roster_that_others_changed_unheard_is_brought_in_step_again() -> None:
+    """Keeps S14: that nothing need change is decided on what is stored."""
+    pair = Pair()
+    pair.left.declare(WEB)
+    pair.right.parts.feed.follow(100)
+    pair.left.declare(replace(WEB, location="west"))
+
+    pair.right.declare(WEB)
+
+    assert pair.left.parts.books.load(WEB.id).scope == WEB
