@@ -11,6 +11,7 @@ names a service elsewhere does not mean to show it the secret of the one that is
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
@@ -101,13 +102,31 @@ def _address(data: Path, remedy: str) -> str:
     file = data / "endpoint.json"
     try:
         content = json.loads(file.read_bytes())
-        return str(content["control"])
+        address = str(content["control"])
     except FileNotFoundError:
         raise Unavailable(f"no service is running on {data}: {remedy}") from None
     except PermissionError:
         raise Refused(f"you may not read {file}: run this as the user of the service") from None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise Unavailable(f"{file} tells no address: {remedy}") from error
+    if not _lives(content.get("pid")):
+        # Whoever has its port by now must not be shown the token.
+        raise Unavailable(f"the service on {data} has died: {remedy}")
+    return address
+
+
+def _lives(pid: object) -> bool:
+    """Whether a process lives; one that nobody named is taken to."""
+    if not isinstance(pid, int):
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        # Another user's.
+        return True
+    return True
 
 
 def _read_token(file: Path) -> str:

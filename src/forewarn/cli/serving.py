@@ -157,6 +157,7 @@ def restore(
     data: Path | None = None,
     overdue: Literal["cancel", "reannounce"] = "reannounce",
     replace: bool = False,
+    as_json: AsJson = False,
 ) -> None:
     """Put a backup in the place of the service's database.
 
@@ -179,6 +180,15 @@ def restore(
         backup=backup, data=directory, overdue=Overdue(overdue), replace=replace, rules=Periods()
     )
     restored = restore_backup(settings, SystemClock(), RandomIds(), OPERATOR)
+    if as_json:
+        told = {
+            "data": str(directory.path.absolute()),
+            "taken_at": f"{restored.taken_at:%Y-%m-%dT%H:%M:%SZ}",
+            "scopes": restored.scopes,
+            "raised_by": restored.leap,
+        }
+        print(json.dumps(told))  # noqa: T201
+        return
     print(  # noqa: T201
         f"restored the backup of {restored.taken_at:%Y-%m-%d %H:%M:%S} UTC into {directory.path}: "
         f"{restored.scopes} scopes, every incarnation raised by {restored.leap}"

@@ -75,7 +75,8 @@ def start_due(
     decision = Decision(ledger)
     for event in ledger.events:
         if event.approval is None and event.id in unserved:
-            if events.is_due(event, now):
+            # What other conductors say holds it stands: two of them must not take turns.
+            if events.is_due(event, now) and not event.hold:
                 step = starting.hold_back(decision.ledger, event, UNSERVED, now)
                 decision = then(decision, step)
             continue

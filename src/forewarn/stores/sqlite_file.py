@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from forewarn import __version__
-from forewarn.errors import InUse, OutcomeUnknown, Refused, Unavailable
+from forewarn.errors import Damaged, InUse, OutcomeUnknown, Refused, Unavailable
 from forewarn.stores.sqlite_schema import APPLICATION_ID
 
 Connection = sqlite3.Connection
@@ -51,6 +51,11 @@ _FINAL_AT_OPENING: Final[Mapping[int, type[Refused]]] = {
     sqlite3.SQLITE_CORRUPT: Refused,
     sqlite3.SQLITE_NOTADB: Refused,
 }
+# Met later, these do not pass by themselves either.
+_LASTING: Final[Mapping[int, type[Unavailable]]] = {
+    sqlite3.SQLITE_CORRUPT: Damaged,
+    sqlite3.SQLITE_NOTADB: Damaged,
+}
 _NONE_FINAL: Final[Mapping[int, type[Refused]]] = {}
 # After these the last frame of the transaction was certainly not written. After any other, such
 # as a failed sync, a crash might still bring the transaction back.
@@ -66,7 +71,7 @@ def translated(path: Path, final: Mapping[int, type[Refused]] = _NONE_FINAL) -> 
         code = _primary_code(error)
         if code not in _TROUBLES:
             raise
-        family = final.get(code, Unavailable)
+        family = final.get(code, _LASTING.get(code, Unavailable))
         raise family(f"the database {path} {_TROUBLES[code]} (SQLite: {error})") from error
     except OSError as error:
         raise Unavailable(f"the database {path} cannot be written: {error.strerror}") from error
@@ -78,6 +83,8 @@ def opened(path: Path, migrations: Sequence[str]) -> Connection:
     Raises: Refused if it is held by another process, damaged, foreign or newer; Unavailable.
     """
     with translated(path, _FINAL_AT_OPENING):
+        _assert_writable_disk(path)
+        _assert_not_cut_off(path)
         # Made beforehand for its mode, and never opened by us if it is there: see rule 2.
         with suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _PRIVATE))
@@ -115,10 +122,12 @@ def transaction(db: Connection, path: Path) -> Iterator[None]:
         # What matters is the first failure; this one could only repeat it.
         with suppress(sqlite3.Error):
             _undo(db)
-        if _primary_code(error) in _CERTAINLY_UNDONE:
+        code = _primary_code(error)
+        if code in _CERTAINLY_UNDONE or code in _LASTING:
             raise
         raise OutcomeUnknown(
-            f"the database {path} failed while committing ({error}): repeat the commit"
+            f"the database {path} {_TROUBLES.get(code, 'failed')}; whether the last commit took"
+            f" effect is not known: repeat the commit (SQLite: {error})"
         ) from error
 
 
@@ -143,6 +152,26 @@ def copy(target: Path, fill: Callable[[Connection], None]) -> None:
         except BaseException:
             partial.unlink(missing_ok=True)
             raise
+
+
+def _assert_writable_disk(path: Path) -> None:
+    """SQLite would call it an I/O error, or find out later."""
+    if os.statvfs(path.parent).f_flag & os.ST_RDONLY:
+        raise Unavailable(
+            f"the database {path} is on a read-only disk: see the kernel's log for disk errors, and"
+            " mount it for writing"
+        )
+
+
+def _assert_not_cut_off(path: Path) -> None:
+    """SQLite would take an empty file for a new database, and throw its log away."""
+    log = Path(f"{path}-wal")
+    is_empty = not path.exists() or path.stat().st_size == 0
+    if is_empty and log.exists() and log.stat().st_size:
+        raise Refused(
+            f"the database {path} is empty or gone, but its log {log} is not: put the file back if"
+            " you can, else move the log away and restore a backup"
+        )
 
 
 def pour(db: Connection, other: Connection, give_way: Callable[[], None] = lambda: None) -> None:

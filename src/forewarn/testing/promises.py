@@ -229,14 +229,14 @@ def nothing_is_planned_for_a_machine_that_is_gone(seen: Witness) -> None:
         for event in commit.after.open_events:
             if event.status is EventStatus.SCHEDULED:
                 assert set(event.machines) <= there, "S21: planned for a machine that is gone"
-        for entry in commit.entries:
-            ended = entry.event
-            if ended is None or entry.what is not What.COMPLETED or ended.type not in gone:
-                continue
-            for outcome in ended.outcomes:
+        for event in commit.after.events:
+            before = commit.before.find(event.id) if commit.before else None
+            for outcome in event.outcomes:
                 machine = commit.after.scope.machine(outcome.machine)
-                if machine is not None and outcome.result is Result.DONE:
-                    assert machine.presence is gone[ended.type], "S21: it is still there"
+                is_new = before is not None and outcome not in before.outcomes
+                if is_new and machine is not None and outcome.result is Result.DONE:
+                    expected = gone.get(event.type, machine.presence)
+                    assert machine.presence is expected, "S21: it is still there"
 
 
 def the_journal_agrees_with_the_ledgers(seen: Witness) -> None:

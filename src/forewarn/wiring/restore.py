@@ -16,7 +16,7 @@ from forewarn.ports.ids import Ids
 from forewarn.service.books import Books
 from forewarn.service.restorer import Restored, Restorer
 from forewarn.stores.sqlite import SqliteStore
-from forewarn.wiring.directories import OWNER_ONLY, DataDirectory
+from forewarn.wiring.directories import OWNER_ONLY, DataDirectory, disk_trouble
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +57,8 @@ def restore(settings: RestoreSettings, clock: Clock, ids: Ids, actor: Actor) -> 
         _set_aside(database, f".before-restore-{clock.now():%Y%m%dT%H%M%SZ}")
         draft.rename(database)
         _sync(settings.data.path)
+    except OSError as error:
+        raise disk_trouble(f"the backup cannot be put into {settings.data.path}", error) from error
     finally:
         draft.unlink(missing_ok=True)
     return restored
