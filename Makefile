@@ -21,7 +21,7 @@ FLOOR = */forewarn/core/*,*/forewarn/wire/*,*/forewarn/service/*
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test simulate deaths fuzz neighbors check bench fix clean
+.PHONY: help run test simulate deaths fuzz neighbors mutants check bench fix clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,12 +44,15 @@ simulate: .venv/.dev ## new stories full of faults until Ctrl-C; or SEED=7 (one)
 deaths: .venv/.dev ## kill a service under load: make deaths KILLS=300 SEED=...
 	.venv/bin/python -m forewarn.testing.deaths --kills $(KILLS) $(if $(SEED),--seed $(SEED))
 
+mutants: .venv/.dev ## break the rules one by one, to see that the tests notice; WRITE=--write for the page
+	.venv/bin/python tools/mutants.py $(WRITE)
+
 check: .venv/.dev ## lint, types, architecture and the fast tests: under a minute, edits nothing
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
 	.venv/bin/lint-imports
-	.venv/bin/python $(PYTEST) -q tests/core tests/wire tests/test_tidy.py
+	.venv/bin/python $(PYTEST) -q tests/core tests/wire tests/tools tests/test_tidy.py
 
 COUNT ?= 100000
 SEED ?=
@@ -75,10 +78,10 @@ fix: .venv/.dev ## repair what a machine can repair: the only target that edits 
 	.venv/bin/ruff format
 
 clean: ## remove everything that was made here
-	rm -rf .venv .forewarn .pytest_tmp .coverage .coverage.* htmlcov build dist
+	rm -rf .venv .forewarn .mutants .pytest_tmp .coverage .coverage.* htmlcov build dist
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	rm -rf bench/.work bench/latest.json
-	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests tools bench -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

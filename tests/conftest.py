@@ -5,13 +5,23 @@ from __future__ import annotations
 import os
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 # Deadlines measure the machine, not the code: what is slow is found by looking at durations.
 settings.register_profile("dev", max_examples=50, deadline=None)
 # The same examples every time: a red build is the change's doing, never bad luck.
 settings.register_profile(
     "ci", max_examples=100, deadline=None, derandomize=True, database=None, print_blob=True
+)
+# As above, for `make mutants`: that a test fails is enough, the shortest story is for people.
+settings.register_profile(
+    "mutants",
+    max_examples=100,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=[Phase.explicit, Phase.generate],
+    report_multiple_bugs=False,
 )
 settings.register_profile(
     "nightly",

@@ -88,10 +88,11 @@ def test_the_usual_notice_is_the_minimum_and_less_is_refused(
     wish = wished(event_type, "a")
 
     (event,) = announce(ledger, wish).events
+    (exact,) = announce(ledger, replace(wish, notice=minimum)).events
     (longer,) = announce(ledger, replace(wish, notice=minimum * 2)).events
 
     assert event.status is EventStatus.SCHEDULED
-    assert event.not_before == NOON + minimum + MARGIN
+    assert event.not_before == exact.not_before == NOON + minimum + MARGIN
     assert longer.not_before == NOON + minimum * 2 + MARGIN
     with pytest.raises(Refused, match="below the minimum"):
         announce(ledger, replace(wish, notice=minimum - timedelta(microseconds=1)))

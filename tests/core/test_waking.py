@@ -181,6 +181,13 @@ def test_a_clock_set_forward_starts_nothing_that_is_not_approved() -> None:
     assert started.event("E1").status is EventStatus.STARTED
 
 
+def test_two_conductors_do_not_take_turns_at_saying_what_holds_an_event() -> None:
+    """keeps S23: one of them has seen the clock set forward, and the other has not."""
+    held = ledger_of(replace(SOON, not_before=NOON, hold="Reboot E9 is started on a"))
+
+    assert waking.start_due(held, NOON, RULES, {SOON.id}) == Decision(held)
+
+
 def test_an_order_is_overdue_at_its_limit_and_alarms_once() -> None:
     ledger = ledger_of(SOON, replace(STARTED, id=EventId("E9")), OVER)
     limit = NOON + timedelta(minutes=15)

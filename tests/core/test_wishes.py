@@ -31,6 +31,7 @@ WEB = Scope(
         machine("web-4", None, 0),
         machine("web-5", None, 0),
         Machine(name=MachineName("old"), presence=Presence.DELETED),
+        Machine(name=MachineName("off"), presence=Presence.DEALLOCATED),
     ),
 )
 
@@ -47,7 +48,7 @@ def test_machines_are_taken_once_each_and_in_the_order_of_the_roster() -> None:
 
 def test_an_event_has_one_update_domain_on_one_host() -> None:
     """keeps S15: lower update domains first, then the order of the roster."""
-    grouped = wishes.groups(WEB.machines[:-1])
+    grouped = wishes.groups(WEB.machines[:-2])
 
     assert [[m.name for m in group] for group in grouped] == [
         ["web-0", "web-2"],
@@ -91,6 +92,8 @@ def test_a_machine_that_is_not_there_is_unknown_and_one_that_is_gone_refused() -
         wishes.targets(WEB, freeze("web-0", "web-9"))
     with pytest.raises(Refused, match="old is deleted"):
         wishes.targets(WEB, freeze("web-0", "old"))
+    with pytest.raises(Refused, match="off is deallocated"):
+        wishes.targets(WEB, freeze("web-0", "off"))
 
 
 def test_a_wish_names_somebody() -> None:

@@ -207,6 +207,23 @@ def test_several_ledgers_are_amended_together_or_not_at_all() -> None:
     assert library.books.load(OTHER.id).revision == 3
 
 
+def test_several_ledgers_are_one_commit() -> None:
+    library = Library(ASKING, OTHER)
+    library.store.spoil(Fault.AWAY)
+
+    def decide(found: Ledgers) -> list[Decision]:
+        return [enable(ledger) for ledger in found.values()]
+
+    with pytest.raises(Unavailable):
+        library.books.amend_together((ASKING.id, OTHER.id), decide)
+    before = [library.books.load(scope).revision for scope in (ASKING.id, OTHER.id)]
+    amended = library.books.amend_together((ASKING.id, OTHER.id), decide)
+
+    assert (before, [ledger.revision for ledger in amended.values()]) == ([1, 1], [2, 2])
+    assert len(library.store.asked) == 2
+    assert library.changes() == 2
+
+
 def test_one_unknown_scope_spoils_the_whole() -> None:
     library = Library(ASKING)
 

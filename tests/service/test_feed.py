@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -11,7 +13,7 @@ from forewarn.core.events import EventType
 from forewarn.core.ledgers import Ledger
 from forewarn.core.wishes import Wish
 from forewarn.errors import Unavailable
-from forewarn.ports.store import CommitId, Cursor, Write
+from forewarn.ports.store import Change, CommitId, Cursor, Write
 from forewarn.stores.memory import MemoryStore
 from forewarn.testing.faults import FaultyStore
 from forewarn.testing.worlds import NOON, OPERATOR, WEB, World
@@ -100,6 +102,32 @@ def test_what_could_not_be_read_is_read_the_next_time() -> None:
     assert pair.right.document(WEB.id) == pair.left.document(WEB.id)
 
 
+class FickleStore(FaultyStore):
+    """Goes away once, as soon as it has told what changed."""
+
+    is_fickle = True
+
+    def changes(self, after: Cursor, limit: int, wait: timedelta = timedelta()) -> Sequence[Change]:
+        told = super().changes(after, limit, wait)
+        self.is_away, self.is_fickle = self.is_fickle, False
+        return told
+
+
+def test_what_was_told_and_could_not_be_read_is_told_again() -> None:
+    pair = Pair()
+    pair.left.declare(WEB)
+    store = FickleStore(pair.store)
+    right = World(clock=pair.clock, store=store)
+    pair.left.announce(EventType.FREEZE, "web-0")
+    with pytest.raises(Unavailable):
+        right.parts.feed.follow(100)
+
+    store.is_away = False
+    right.parts.feed.follow(100)
+
+    assert right.document(WEB.id) == pair.left.document(WEB.id)
+
+
 def test_a_commit_during_the_first_reading_is_told_twice_rather_than_never() -> None:
     pair = Pair()
     pair.left.declare(WEB)
@@ -115,3 +143,29 @@ def test_a_commit_during_the_first_reading_is_told_twice_rather_than_never() -> 
     assert seen == [1]
     assert pair.right.parts.feed.follow(100) == 1
     assert len(pair.right.document(WEB.id).notices) == 1
+
+
+def test_what_was_not_told_here_yet_can_be_approved_here() -> None:
+    """Keeps S16: an event is unknown only if the store does not know it."""
+    pair = Pair()
+    pair.left.declare(WEB)
+    pair.right.parts.feed.follow(100)
+    event = pair.left.announce(EventType.REBOOT, "web-0")
+
+    pair.right.desk.approve_as_guest(pair.right.caller("10.0.0.11"), (event.id,))
+
+    approval = pair.left.event(event.id).approval
+    assert approval is not None
+    assert approval.by == "web-1"
+
+
+def test_a_roster_that_others_changed_unheard_is_brought_in_step_again() -> None:
+    """Keeps S14: that nothing need change is decided on what is stored."""
+    pair = Pair()
+    pair.left.declare(WEB)
+    pair.right.parts.feed.follow(100)
+    pair.left.declare(replace(WEB, location="west"))
+
+    pair.right.declare(WEB)
+
+    assert pair.left.parts.books.load(WEB.id).scope == WEB

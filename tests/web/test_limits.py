@@ -163,6 +163,20 @@ def test_a_caller_has_so_many_connections(world: World) -> None:
     assert endpoint.counters.throttled == 1
 
 
+def test_a_short_visit_is_a_connection_too(world: World) -> None:
+    limits = Limits(connections_per_caller_max=1, sweep=QUICK)
+    visit = GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+    with Endpoint(world, limits=limits) as endpoint:
+        for _ in range(3):
+            with endpoint.guest(WEB_0) as short:
+                assert short.ask(visit).status == 200
+            wait_until(lambda: endpoint.counters.connections == 0)
+        with endpoint.guest(WEB_0) as long:
+            assert long.ask(GET).status == 200
+            with endpoint.guest(WEB_0) as short:
+                assert short.ask(visit).status == 429
+
+
 def test_whoever_has_far_too_many_connections_is_no_longer_answered(world: World) -> None:
     limits = Limits(connections_per_caller_max=1, sweep=QUICK)
     with Endpoint(world, limits=limits) as endpoint:

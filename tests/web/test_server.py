@@ -101,6 +101,15 @@ def test_a_known_document_is_not_sent_again(endpoint: Endpoint) -> None:
     assert "content-length" not in response.headers
 
 
+def test_a_condition_holds_each_time_that_it_is_sent(endpoint: Endpoint) -> None:
+    """Keeps S9: what is remembered of a request has its conditions too."""
+    with endpoint.guest(WEB_0) as guest:
+        plain = [guest.ask(get()).status for _ in range(2)]
+        known = [guest.ask(get('If-None-Match: "1"')).status for _ in range(3)]
+
+    assert (plain, known) == ([200, 200], [304, 304, 304])
+
+
 def test_the_same_bytes_mean_another_document_to_another_scope(
     world: World, endpoint: Endpoint
 ) -> None:
@@ -127,6 +136,21 @@ def test_a_stranger_is_told_so(endpoint: Endpoint) -> None:
     assert len(endpoint.server.memo) == 0
 
 
+@pytest.mark.parametrize(
+    "claim",
+    ["X-Real-IP: {}", "X-Client-IP: {}", "Forwarded: for={}", "Via: {}", "From: {}", "Host: {}"],
+)
+def test_no_header_says_who_is_calling(endpoint: Endpoint, claim: str) -> None:
+    """Keeps S1: an address is what the network says."""
+    target = "/metadata/instance/compute/name?api-version=2021-05-01&format=text"
+    lines = "".join(f"{line}\r\n" for line in ("Metadata: true", claim.format(LONER)))
+    host = "" if claim.startswith("Host") else "Host: 169.254.169.254\r\n"
+    request = f"GET {target} HTTP/1.1\r\n{host}{lines}\r\n".encode()
+    with endpoint.guest(STRANGER) as stranger, endpoint.guest(WEB_0) as guest:
+        assert stranger.ask(request).status == 403
+        assert guest.ask(request).body == b"web-0"
+
+
 def test_a_machine_that_leaves_the_fleet_becomes_a_stranger(
     world: World, endpoint: Endpoint
 ) -> None:
@@ -145,6 +169,24 @@ def test_a_change_shows_in_the_next_answer(world: World, endpoint: Endpoint) -> 
         after = documents(guest.ask(get()))
 
     assert (before, after) == (1, 2)
+
+
+def test_each_version_has_bytes_of_its_own(world: World, endpoint: Endpoint) -> None:
+    """Keeps S3, S5: what is ready for one version is not ready for another."""
+    world.announce(EventType.PREEMPT, "web-1")
+    path = "/metadata/scheduledevents?api-version="
+    with endpoint.guest(WEB_0) as guest:
+        shown = {
+            version: json.loads(
+                guest.ask(f"GET {path}{version} HTTP/1.1\r\n{HEAD}\r\n".encode()).body
+            )["Events"]
+            for version in ("2020-07-01", "2017-11-01", "2017-08-01")
+        }
+
+    assert [len(events) for events in shown.values()] == [1, 1, 0]
+    assert shown["2020-07-01"][0].keys() - shown["2017-11-01"][0].keys() == {
+        *("Description", "EventSource", "DurationInSeconds"),
+    }
 
 
 def test_two_listeners_serve_one_fleet(world: World) -> None:
@@ -287,7 +329,7 @@ def test_many_first_requests_enable_once() -> None:
     """Keeps S13: all of them are answered once the scope is enabled, and none before."""
     world, store = world_of_one(Enabling.ON_REQUEST)
     may_go_on = threading.Event()
-    store.overtake(may_go_on.wait)
+    store.overtake(lambda: may_go_on.wait(5))
     with Endpoint(world) as endpoint:
         guests = [endpoint.guest(WEB_0) for _ in range(20)]
         for guest in guests:
@@ -300,6 +342,30 @@ def test_many_first_requests_enable_once() -> None:
 
     assert statuses == {200}
     assert enablings(world) == 1
+
+
+def test_a_request_too_soon_for_a_mark_is_heard_all_the_same(
+    world: World, endpoint: Endpoint
+) -> None:
+    """Keeps S13: a day of silence begins with the last request."""
+    half_an_hour = timedelta(minutes=30)
+    posting = world.parts.board.posting
+    with endpoint.guest(LONER) as guest:
+        guest.ask(get())
+        guest.ask(get())
+        world.advance(half_an_hour)
+        date = (NOON + half_an_hour).strftime("%H:%M")
+        # Answers are dated anew every now and then, and what is heard goes by that clock.
+        wait_until(lambda: date in guest.ask(get()).headers["date"])
+
+    world.advance(timedelta(hours=24) - timedelta(minutes=1))
+    before = posting(scope_id("default", "loner"))
+    world.advance(timedelta(minutes=2))
+    after = posting(scope_id("default", "loner"))
+
+    assert before is not None
+    assert after is not None
+    assert (before.is_enabled, after.is_enabled) == (True, False)
 
 
 def test_an_enabled_scope_is_read_without_the_store() -> None:

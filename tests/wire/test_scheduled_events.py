@@ -234,6 +234,11 @@ def test_another_tag_does_not_match(value: str) -> None:
     assert not matches(value, Incarnation(7))
 
 
+@pytest.mark.parametrize("value", ['"1"', "1", '"7"', "7", '"1', '"", "1"'])
+def test_a_part_of_a_tag_does_not_match(value: str) -> None:
+    assert not matches(value, Incarnation(17))
+
+
 @given(st.text(), incarnations)
 def test_any_header_is_answered(value: str, incarnation: Incarnation) -> None:
     assert matches(value, incarnation) in (True, False)
