@@ -3,10 +3,10 @@
 
 PYTHON ?= python3
 WORKERS ?= auto
-# What `make bench` is told: parts (polling waiting approving loading), or --quick.
-BENCH ?=
 # How often `make deaths` kills.
 KILLS ?= 300
+# What `make bench` is told: parts (polling waiting approving loading), or --quick.
+BENCH ?=
 
 # What `make run` starts.
 DEMO = .venv/bin/forewarn demo
@@ -105,13 +105,20 @@ clean: ## remove everything that was made here
 	$(INSTALL) --editable '.[dev]'
 	@touch $@ .venv/.run
 
-# Debian's libfaketime sets the clock of one process. Without it those tests are skipped.
+# What tests take from Debian: curl and ip to play guests, and libfaketime, which sets the clock of
+# one process; without the last one its tests are skipped.
 .venv/.hands: | .venv/bin/python
-	@ls /usr/lib/*/faketime/libfaketimeMT.so.1 >/dev/null 2>&1 || { \
-		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-			apt-get install -y -q libfaketime || { apt-get update -q && apt-get install -y -q libfaketime; } \
-				|| echo "no libfaketime: tests that set the clock are skipped" >&2; \
-		fi; }
+	@missing=""; PATH="$$PATH:/usr/sbin:/sbin"; \
+	command -v curl >/dev/null || missing="$$missing curl"; \
+	command -v ip >/dev/null || missing="$$missing iproute2"; \
+	ls /usr/lib/*/faketime/libfaketimeMT.so.1 >/dev/null 2>&1 || missing="$$missing libfaketime"; \
+	if [ -z "$$missing" ]; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		apt-get install -y -q $$missing || { apt-get update -q && apt-get install -y -q $$missing; }; \
+	else \
+		echo "missing:$$missing. On Debian and Ubuntu: sudo apt-get install$$missing" >&2; \
+		[ "$$missing" = " libfaketime" ]; \
+	fi
 	@touch $@
 
 .venv/.bench: pyproject.toml $(CONSTRAINTS) | .venv/bin/python

@@ -21,9 +21,10 @@ def scheduled_events() -> Response:
         abort(400)
     if request.args.get("api-version") != "2020-07-01":
         abort(400)
-    document = DOCUMENTS.get(request.remote_addr or "")
-    if document is None:
+    caller = request.remote_addr or ""
+    if caller not in DOCUMENTS:
         abort(403)
+    document = DOCUMENTS[caller]
     response = jsonify(document)
     response.headers["ETag"] = f'"{document["DocumentIncarnation"]}"'
     response.headers["x-ms-request-id"] = os.urandom(16).hex()
