@@ -3,6 +3,8 @@
 
 PYTHON ?= python3
 WORKERS ?= auto
+# How often `make deaths` kills.
+KILLS ?= 300
 
 # What `make run` starts.
 DEMO = .venv/bin/forewarn demo
@@ -17,17 +19,17 @@ FLOOR = */forewarn/core/*,*/forewarn/wire/*,*/forewarn/service/*
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test simulate check fix clean
+.PHONY: help run test simulate deaths fuzz neighbors check fix clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "  Another interpreter: make test PYTHON=python3.12 (after make clean)"
 
 run: .venv/.run ## start a service with a sample fleet, and show what to ask it
 	@exec $(DEMO)
 
-test: .venv/.dev ## run every test, with the coverage floor
+test: .venv/.dev .venv/.hands ## run every test, with the coverage floor
 	@.venv/bin/coverage erase
 	.venv/bin/coverage run $(PYTEST) -n $(WORKERS) --dist worksteal
 	@.venv/bin/coverage combine --quiet
@@ -37,12 +39,23 @@ test: .venv/.dev ## run every test, with the coverage floor
 simulate: .venv/.dev ## new stories full of faults until Ctrl-C; or SEED=7 (one), SECONDS=600 (for a while)
 	@.venv/bin/python -m forewarn.testing.simulation $(SEED) $(if $(SECONDS),--seconds $(SECONDS))
 
+deaths: .venv/.dev ## kill a service under load: make deaths KILLS=300 SEED=...
+	.venv/bin/python -m forewarn.testing.deaths --kills $(KILLS) $(if $(SEED),--seed $(SEED))
+
 check: .venv/.dev ## lint, types, architecture and the fast tests: under a minute, edits nothing
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
 	.venv/bin/lint-imports
 	.venv/bin/python $(PYTEST) -q tests/core tests/wire tests/test_tidy.py
+
+COUNT ?= 100000
+SEED ?=
+fuzz: .venv/.dev ## send a real service COUNT=100000 rude exchanges, made from SEED=...
+	.venv/bin/python -m forewarn.testing.sieges --count $(COUNT) $(if $(SEED),--seed $(SEED))
+
+neighbors: .venv/.dev ## measure how much one guest's attack is felt by another
+	.venv/bin/python -m forewarn.testing.neighbors $(ARGS)
 
 fix: .venv/.dev ## repair what a machine can repair: the only target that edits files
 	.venv/bin/ruff check --fix
@@ -74,3 +87,12 @@ clean: ## remove everything that was made here
 .venv/.dev: pyproject.toml $(CONSTRAINTS) | .venv/bin/python
 	$(INSTALL) --editable '.[dev]'
 	@touch $@ .venv/.run
+
+# Debian's libfaketime sets the clock of one process. Without it those tests are skipped.
+.venv/.hands: | .venv/bin/python
+	@ls /usr/lib/*/faketime/libfaketimeMT.so.1 >/dev/null 2>&1 || { \
+		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+			apt-get install -y -q libfaketime || { apt-get update -q && apt-get install -y -q libfaketime; } \
+				|| echo "no libfaketime: tests that set the clock are skipped" >&2; \
+		fi; }
+	@touch $@

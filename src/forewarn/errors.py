@@ -48,6 +48,10 @@ class OutcomeUnknown(Unavailable):
     """A commit may or may not have taken effect: repeat it under the same commit id."""
 
 
+class Damaged(Unavailable):
+    """What is stored cannot be read any more: waiting does not help, a restored backup does."""
+
+
 class Fenced(Refused):
     """The lease was lost to another owner; nothing was written."""
 

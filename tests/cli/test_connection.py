@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -62,6 +65,14 @@ def test_a_token_file_wins_over_every_other_token(data: Path) -> None:
     assert elsewhere.service(surroundings).token == "from-file"
 
 
+def test_the_token_of_the_environments_data_directory_goes_to_no_address(data: Path) -> None:
+    with pytest.raises(Malformed, match="an address needs a token"):
+        Connection(endpoint=THERE).service(Surroundings(data_directory=data))
+
+    own = Connection().service(Surroundings(data_directory=data, token="from-environment"))
+    assert own.token == "from-data"
+
+
 def test_an_address_needs_a_token(data: Path) -> None:
     with pytest.raises(Malformed, match="FOREWARN_TOKEN"):
         Connection(endpoint=THERE).service(NOWHERE)
@@ -77,6 +88,20 @@ def test_a_broken_endpoint_file_is_no_service(content: str, data: Path) -> None:
 
     with pytest.raises(Unavailable, match="forewarn serve"):
         Connection(data=data).service(NOWHERE)
+
+
+def test_the_token_is_not_shown_to_whoever_has_a_dead_service_s_port(data: Path) -> None:
+    """A service that was killed leaves its address behind."""
+    with subprocess.Popen([sys.executable, "-c", ""]) as dead:
+        dead.wait()
+    (data / "endpoint.json").write_text(json.dumps({"control": HERE, "pid": dead.pid}))
+
+    with pytest.raises(Unavailable, match="has died"):
+        Connection(data=data).service(NOWHERE)
+
+    for pid in (os.getpid(), 1):
+        (data / "endpoint.json").write_text(json.dumps({"control": HERE, "pid": pid}))
+        assert Connection(data=data).service(NOWHERE).url == HERE
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def event(event_id: str, status: str = "Scheduled", **members: object) -> dict[s
         "duration_seconds": 9,
         "update_domain": 0,
         "announced": True,
-        "announced_at": "2026-11-15T09:00:00Z",
+        "announced_at": datetime.now(UTC).isoformat(),
         "announced_by": "operator",
         "readable_at": "2026-11-15T09:00:01Z",
         "approved": None,
@@ -74,6 +74,7 @@ def event(event_id: str, status: str = "Scheduled", **members: object) -> dict[s
 ENDED_EVENT = event(
     ENDED,
     "Completed",
+    announced_at="2026-11-15T09:00:00Z",
     not_before="2026-11-15T10:15:02Z",
     not_before_earlier=["2026-11-15T09:15:02Z"],
     approved={
@@ -136,6 +137,7 @@ class StandIn:
         self.asked: list[tuple[str, str, Any]] = []
         self.refusals: dict[str, tuple[int, object]] = {}
         self.news = threading.Condition()
+        self.delay = 0.0
         for number, what in enumerate(["announced", "readable", "approved", "started"]):
             self.write(what, f"2026-10-0{number + 1}T12:00:00Z")
 
@@ -157,6 +159,7 @@ class StandIn:
 
     def answer(self, method: str, target: str, body: dict[str, Any]) -> tuple[int, object]:
         self.asked.append((method, target, body))
+        time.sleep(self.delay)
         path = urlsplit(target).path.removeprefix("/fabric/v1")
         if path in self.refusals:
             return self.refusals[path]
@@ -443,6 +446,62 @@ def test_a_fleet_file_is_sent_and_its_changes_are_told(
     assert out.text == "rg1/web: added web-3\n"
 
 
+def test_a_fleet_file_with_faults_is_a_line_for_each_and_a_summary(
+    data: Path, api: StandIn, out: Output
+) -> None:
+    file = data / "fleet.toml"
+    file.write_text("")
+    told = f"{file}:1: wrong: mend it\n{file}:2: wrong, too: mend it"
+    api.refusals["/fleet"] = 400, {"error": {"family": "Malformed", "message": told}}
+
+    assert out.of("fleet", "apply", str(file), "--data", str(data)) == 2
+    assert out.error == f"{told}\nforewarn: 2 errors, nothing was changed\n"
+
+
+def test_what_an_approval_came_to_is_told(data: Path, api: StandIn, out: Output) -> None:
+    approval = {"by": "web-0", "role": "guest", "address": "", "at": "2026-11-15T09:30:00Z"}
+    api.events.append(event(NEW, approved=approval))
+
+    assert out.of("approve", SOON, STARTED, NEW, "--data", str(data)) == 0
+    assert out.text.splitlines() == [
+        f"approved {SOON} (Freeze of web-0, web-1)",
+        f"{STARTED} (Freeze of web-0, web-1) is Started already: no approval was needed",
+        f"{NEW} (Freeze of web-0, web-1) was already approved by web-0",
+    ]
+
+
+def test_an_event_that_is_over_is_not_approved(data: Path, api: StandIn, out: Output) -> None:
+    assert out.of("approve", SOON, ENDED, "--data", str(data)) == 3
+    assert out.error.endswith("is Completed: nothing to approve\n")
+    assert not [method for method, _, _ in api.asked if method == "POST"]
+
+
+def test_the_record_of_a_canceled_event_says_why(data: Path, api: StandIn, out: Output) -> None:
+    api.events = [event(SOON, "Canceled", ended_at="2026-11-15T09:30:10Z")]
+    api.write("canceled", "2026-11-15T09:30:10Z", note="web-0 is gone")
+
+    assert out.of("show", SOON, "--data", str(data)) == 0
+    assert re.search(r"\nCanceled +by operator ann from 127.0.0.1: web-0 is gone\n", out.text)
+
+
+def test_remarks_tell_what_is_unusual(data: Path, api: StandIn, out: Output) -> None:
+    now = datetime.now(UTC)
+    failed = {"resource": "web-1", "result": "failed", "at": now.isoformat(), "detail": ""}
+    api.events = [
+        event(SOON, hold="Freeze X is started on web-0"),
+        event(NEW, not_before=(now + timedelta(hours=1)).isoformat()),
+        event(STARTED, "Started", announced=False, started_at=now.isoformat()),
+        event(ENDED, "Completed", ended_at=now.isoformat(), outcomes=[failed]),
+    ]
+
+    assert out.of("events", "--all", "--data", str(data)) == 0
+    _, held, spaced, unannounced, ended = out.text.splitlines()
+    assert held.endswith("  held: Freeze X is started on web-0")
+    assert spaced.endswith("  after other update domains and their recovery")
+    assert re.search(r"web-1 {2,}rg1/web  unannounced; started \S+ \S+Z \(.*\)$", unannounced)
+    assert "  failed on web-1; ended" in ended
+
+
 # The journal.
 
 
@@ -530,7 +589,8 @@ def test_nothing_is_pruned_when_the_export_cannot_be_written(
 ) -> None:
     words = ("journal", "prune", "--before", "2026-10-03", "--export", str(data / "no" / "file"))
 
-    assert out.of(*words, "--data", str(data)) == 6
+    assert out.of(*words, "--data", str(data)) == 2
+    assert out.error.startswith(f"forewarn: there is no directory {data / 'no'}: make it")
     assert not [method for method, _, _ in api.asked if method == "POST"]
 
 
@@ -542,7 +602,31 @@ def test_pruning_without_a_copy_takes_the_word_for_it(
     assert out.of(*words) == 2
     assert api.asked == []
     assert out.of(*words, "--no-export") == 0
-    assert out.text == "pruned 2 commits\n"
+    assert out.text == "pruned 2 entries\n"
+
+
+def test_the_journal_is_read_from_a_day_or_a_time_on(data: Path, out: Output) -> None:
+    assert out.of("journal", "--since", "2026-10-03", "--json", "--data", str(data)) == 0
+    assert [entry["what"] for entry in out.json["entries"]] == ["approved", "started"]
+
+    assert out.of("journal", "--since", "2026-10-04T12:00:00Z", "--data", str(data)) == 0
+    assert len(out.text.splitlines()) == 1
+
+
+def test_upkeep_has_answers_for_programs_too(data: Path, out: Output) -> None:
+    file, old = data / "journal.jsonl", data / "old.jsonl"
+    place = ("--json", "--data", str(data))
+
+    assert out.of("journal", "export", str(file), *place) == 0
+    assert out.json == {"entries": 4, "path": str(file)}
+    assert out.of("journal", "prune", "--before", "2026-10-03", "--export", str(old), *place) == 0
+    assert out.json == {"exported": 2, "pruned": 2}
+    assert out.of("journal", "prune", "--before", "2026-10-03", "--no-export", *place) == 0
+    assert out.json == {"exported": 0, "pruned": 2}
+    assert out.of("backup", "/tmp/b.db", *place) == 0
+    assert out.json == {"path": "/tmp/b.db"}
+    assert out.of("fleet", "apply", *place) == 0
+    assert out.json == {"changes": []}
 
 
 # Ids.
@@ -568,6 +652,7 @@ def test_of_several_ids_one_that_is_unknown_stops_all(
 ) -> None:
     assert out.of("approve", "4F2A", "BEEF", "--data", str(data)) == 4
     assert "no event BEEF" in out.error
+    assert out.error.endswith("nothing was approved\n")
     assert not [method for method, _, _ in api.asked if method == "POST"]
 
 
@@ -632,6 +717,34 @@ def test_what_cannot_be_understood_is_one_line_and_status_two(
     assert not [method for method, _, _ in api.asked if method == "POST"]
 
 
+def test_an_output_that_takes_nothing_is_one_line(data: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        told = subprocess.run(
+            [sys.executable, "-m", "forewarn", "events", "--data", str(data)],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+
+    assert told.returncode == 6
+    assert re.fullmatch(r"forewarn: the output could not be written \(No space.*\n", told.stderr)
+
+
+@pytest.mark.parametrize(
+    ("words", "fault"),
+    [
+        (["evnts"], 'there is no command "evnts" (did you mean "events"?)'),
+        (["events", "AFCE"], "unexpected: AFCE"),
+        (["announce", "freeze", "web-0", "--notice", "-5m"], "'-5m' is not a duration"),
+    ],
+)
+def test_a_slip_of_the_pen_is_told_as_one(words: list[str], fault: str, out: Output) -> None:
+    assert out.of(*words) == 2
+    assert out.error.startswith(f"forewarn: {fault}")
+
+
 def test_where_no_service_runs_it_is_said_how_to_start_one(tmp_path: Path, out: Output) -> None:
     assert out.of("events", "--data", str(tmp_path)) == 6
     assert f"start it with `forewarn serve --data {tmp_path}`" in out.error
@@ -642,7 +755,7 @@ def test_a_service_that_has_stopped_is_unavailable(tmp_path: Path, out: Output) 
     (tmp_path / "token").write_text(TOKEN)
 
     assert out.of("events", "--data", str(tmp_path)) == 6
-    assert "no service answers at http://127.0.0.1:1" in out.error
+    assert "no service answers at http://127.0.0.1:1 (Connection refused): " in out.error
     assert "forewarn serve" in out.error
 
 
@@ -752,19 +865,75 @@ def test_commands_that_ask_a_service_do_not_load_one(data: Path) -> None:
     assert text.endswith(b"[]\n")
 
 
-def on_terminal(*words: str, data: Path, **environment: str) -> str:
-    """What a command writes to a terminal of 200 columns."""
+def test_what_is_needed_stands_in_the_usage(out: Output) -> None:
+    for name, usage in [
+        ("announce", "announce TYPE VM... [OPTIONS]"),
+        ("approve", "approve EVENT... [OPTIONS]"),
+        ("fleet", "fleet [COMMAND] [OPTIONS]"),
+    ]:
+        assert out.of(name, "--help") == 0
+        assert out.text.startswith(f"Usage: forewarn {usage}\n")
+
+
+def test_the_help_of_serve_is_not_broken_in_the_middle(out: Output) -> None:
+    assert out.of("serve", "--help") == 0
+    assert re.search(r"may be given\s+│\n", out.text) is None
+    assert "Print the addresses as one line of JSON" in out.text
+
+
+def test_a_fleet_file_is_checked_and_counted(tmp_path: Path, out: Output) -> None:
+    file = tmp_path / "fleet.toml"
+    file.write_text('[[scope]]\nname = "db"\n[[scope.machine]]\nname = "db"\n')
+
+    assert out.of("check-config", str(file)) == 0
+    assert out.text == f"{file}: 1 scope, 1 VM, no errors\n"
+    assert out.of("check-config", str(file), "--json") == 0
+    assert out.json == {"scopes": 1, "machines": 1}
+
+
+def test_the_faults_of_a_fleet_file_begin_with_their_places(tmp_path: Path, out: Output) -> None:
+    file = tmp_path / "fleet.toml"
+    file.write_text("color = 1\nshape = 2\n")
+
+    assert out.of("check-config", str(file)) == 2
+    first, second, last = out.error.splitlines()
+    assert first.startswith(f"{file}:1: ")
+    assert second.startswith(f"{file}:2: ")
+    assert last == "forewarn: 2 errors, nothing was changed"
+
+
+def test_a_fleet_file_without_scopes_is_worth_a_warning(tmp_path: Path, out: Output) -> None:
+    file = tmp_path / "fleet.toml"
+    file.write_text("")
+
+    assert out.of("check-config", str(file)) == 0
+    assert "declares no scope" in out.error
+
+
+def test_a_slow_service_is_waited_for_in_words_on_a_terminal(data: Path, api: StandIn) -> None:
+    api.delay = 3.5
+
+    assert on_terminal("events", "--json", data=data, stream="stderr") == (
+        "waiting for the service...\r\n"
+    )
+
+
+def on_terminal(
+    *words: str, data: Path, columns: int = 200, stream: str = "stdout", **environment: str
+) -> str:
+    """What a command writes to a terminal."""
     leader, follower = pty.openpty()
     running = subprocess.Popen(
         [sys.executable, "-m", "forewarn", *words, "--data", str(data)],
         env={
             **{name: value for name, value in os.environ.items() if name != "NO_COLOR"},
             "PYTHONPATH": os.pathsep.join(sys.path),
-            "COLUMNS": "200",
+            "COLUMNS": str(columns),
             "TERM": "xterm",
             **environment,
         },
-        stdout=follower,
+        stdout=follower if stream == "stdout" else subprocess.DEVNULL,
+        stderr=follower if stream == "stderr" else None,
     )
     os.close(follower)
     text = b""
@@ -788,6 +957,19 @@ def test_on_a_terminal_events_are_a_colored_table(data: Path) -> None:
     assert SOON in text
 
 
+def test_on_a_narrow_terminal_nothing_is_broken_in_two(data: Path) -> None:
+    told = on_terminal("events", data=data, columns=80, NO_COLOR="1")
+    text = re.sub(r"\x1b\[\d*m", "", told)
+
+    heading, soon, _ = text.splitlines()
+    assert max(map(len, text.splitlines())) <= 80
+    assert heading.split() == ["Event", "Type", "Status", "VMs", "Not", "before", "Scope"]
+    assert re.fullmatch(
+        r"4F2A0000  Freeze  Scheduled  web-0 \+1  \d\d:\d\d:\d\dZ \(in 15m\)  rg1/web\s*",
+        soon,
+    )
+
+
 def test_no_color_means_no_color(data: Path) -> None:
     text = on_terminal("events", data=data, NO_COLOR="1")
 
@@ -805,22 +987,21 @@ def test_on_a_terminal_records_and_fleets_are_tables_too(words: list[str], data:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_knows_commands_and_choices(shell: str, out: Output) -> None:
-    pytest.importorskip("forewarn.cli.serving")
-
     assert out.of("completion", shell) == 0
     for word in ("announce", "postpone", "journal", "serve", "terminate", "token-file"):
         assert word in out.text
 
 
 def test_completion_is_installed_where_the_shell_looks(tmp_path: Path) -> None:
-    pytest.importorskip("forewarn.cli.serving")
     running = process("--install-completion", "--shell", "bash", cwd=tmp_path, HOME=str(tmp_path))
 
-    _, error = running.communicate(timeout=20)
+    text, error = running.communicate(timeout=20)
 
     assert (running.returncode, error) == (0, "")
     script = tmp_path / ".local/share/bash-completion/completions/forewarn"
     assert "announce" in script.read_text()
+    assert f"wrote {script}\n" in text
+    assert f"added a line to {tmp_path / '.bashrc'}" in text
 
 
 def test_the_table_of_commands_is_made_anew_each_time() -> None:

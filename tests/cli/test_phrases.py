@@ -6,7 +6,16 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from forewarn.cli.phrases import away, parse_instant, seconds, span, spell, when, when_from
+from forewarn.cli.phrases import (
+    away,
+    parse_instant,
+    seconds,
+    span,
+    spell,
+    when,
+    when_from,
+    when_short,
+)
 from forewarn.errors import Malformed
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
@@ -40,6 +49,13 @@ def test_times_are_shown_in_utc() -> None:
     assert when(None) == ""
     assert when_from("2026-11-16T12:15:00Z", NOON) == "2026-11-16 12:15:00Z (in 15m)"
     assert when_from(None, NOON) == ""
+
+
+def test_where_room_is_short_a_day_that_is_near_goes_without_saying() -> None:
+    assert when_short("2026-11-16T12:15:02Z", NOON) == "12:15:02Z (in 15m)"
+    assert when_short("2026-11-16T11:59:30Z", NOON) == "11:59:30Z (30s ago)"
+    assert when_short("2026-11-23T12:00:02Z", NOON) == "2026-11-23 12:00Z (in 7d)"
+    assert when_short(None, NOON) == ""
 
 
 def test_a_day_is_its_first_moment() -> None:

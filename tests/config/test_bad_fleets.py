@@ -198,7 +198,7 @@ BAD_MEMBERS = [
     ),
     (
         scope_with('terminate_notice = "5m"', "spot = true"),
-        "4: spot machines get no terminate_notice: remove terminate_notice, or spot = true",
+        "4: spot VMs get no terminate_notice: remove terminate_notice, or spot = true",
     ),
     (
         '[[scope]]\nname = "web"\nkind = "cloud-service"\nterminate_notice = "5m"',
@@ -209,7 +209,7 @@ BAD_MEMBERS = [
     ),
     (
         '[periods]\nremember = "23h"',
-        '2: remember = "23h" is too short: give "86400s" or more',
+        '2: remember = "23h" is too short: give "24h" or more',
     ),
     (
         '[periods]\n\nfreeze_limit = "0s"',
@@ -219,14 +219,14 @@ BAD_MEMBERS = [
     (
         '[[scope]]\nname = "one"',
         (
-            "1: a standalone scope has one machine, this one has 0: give it one [[scope.machine]], "
+            "1: a standalone scope has one VM, this one has 0: give it one [[scope.machine]], "
             "or another kind: cloud-service, availability-set, scale-set"
         ),
     ),
     (
         SET.replace("availability-set", "standalone") + '[[scope.machine]]\nname = "web-1"',
         (
-            "3: a standalone scope has one machine, this one has 2: give it one [[scope.machine]], "
+            "3: a standalone scope has one VM, this one has 2: give it one [[scope.machine]], "
             "or another kind: cloud-service, availability-set, scale-set"
         ),
     ),
@@ -245,20 +245,20 @@ BAD_MEMBERS = [
     ),
     (
         scope_with("[[scope.machine]]", 'name = "a"', 'address = "0.0.0.0"'),
-        '6: nobody speaks from address "0.0.0.0": give the address of the machine itself',
+        '6: nobody speaks from address "0.0.0.0": give the address of the VM itself',
     ),
     (
         machine_with("[[scope.machine]]", 'name = "web-1"', "", 'address = "::FFFF:10.0.0.1"'),
         (
             "10: address 10.0.0.1 of default/web/web-1 is already that of default/web/web-0 (line 6): "
-            "give every machine its own"
+            "give every VM its own"
         ),
     ),
     # Things that are there twice.
     (
         machine_with("[[scope.machine]]", 'name = "WEB-0"'),
         (
-            "8: machine WEB-0 is in this scope already (line 5): "
+            "8: VM WEB-0 is in this scope already (line 5): "
             "give it another name; capitals make no difference"
         ),
     ),
@@ -322,11 +322,11 @@ remember = "1h"
         f'fleet.toml:7: name = "web 0" is not a name: {NAME_REMEDY}',
         (
             "fleet.toml:9: address 10.0.0.1 of default/web/web 0 is already that of "
-            "default/web/web 0 (line 9): give every machine its own"
+            "default/web/web 0 (line 9): give every VM its own"
         ),
         f'fleet.toml:9: address "nowhere" is no IP address: {ADDRESS_REMEDY}',
         'fleet.toml:10: [[scope.machine]] without a name: add name = "…"',
-        'fleet.toml:12: remember = "1h" is too short: give "86400s" or more',
+        'fleet.toml:12: remember = "1h" is too short: give "24h" or more',
     ]
 
 

@@ -172,13 +172,23 @@ def test_a_predicted_failure_is_announced_days_ahead_unless_the_operator_knows_b
             ),
             "gives no notice",
         ),
-        (replace(wished(EventType.REBOOT, "a"), notice=timedelta(days=367)), "too long"),
+        (replace(wished(EventType.REBOOT, "a"), notice=timedelta(days=367)), "367d is too long"),
         (
             replace(wished(EventType.REBOOT, "a"), duration=timedelta(seconds=-1)),
-            "a day at most",
+            "a duration of -1s cannot be: give 0s to 24h",
         ),
-        (replace(wished(EventType.REBOOT, "a"), duration=timedelta(days=2)), "a day at most"),
-        (wished(EventType.TERMINATE, "a"), "terminate notification is off"),
+        (
+            replace(wished(EventType.REBOOT, "a"), duration=timedelta(days=2)),
+            "a duration of 2d cannot be",
+        ),
+        (
+            replace(wished(EventType.REBOOT, "a"), notice=timedelta(minutes=5)),
+            "a notice of 5m is below the minimum of 15m for Reboot",
+        ),
+        (
+            wished(EventType.TERMINATE, "a"),
+            "only VMs of a scale set are told .*; give --unannounced",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_with_the_reason(wish: Wish, why: str) -> None:
@@ -186,11 +196,21 @@ def test_what_cannot_be_is_refused_with_the_reason(wish: Wish, why: str) -> None
         announce(LEDGER, wish)
 
 
+def test_a_scale_set_may_have_no_terminate_notification() -> None:
+    silent = replace(WEB, kind=ScopeKind.SCALE_SET)
+    wish = wished(EventType.TERMINATE, "a")
+
+    with pytest.raises(Refused, match=r"is off for .* set terminate_notice .* or give --unann"):
+        announce(Ledger(scope=silent), wish)
+    with pytest.raises(Refused, match=r"a spot scale set, which has no .*; give --unannounced"):
+        announce(Ledger(scope=replace(silent, spot=True)), wish)
+
+
 def test_where_guests_would_not_be_told_the_wish_is_refused_unless_that_is_wanted() -> None:
     """keeps S13."""
     ledger = Ledger(scope=replace(WEB, enabling=Enabling.ON_REQUEST))
     wish = wished(EventType.REBOOT, "a")
-    with pytest.raises(Refused, match=r"not enabled.*--unannounced"):
+    with pytest.raises(Refused, match=r"not enabled.*enabled = \"always\".*--unannounced"):
         announce(ledger, wish)
 
     announced = announce(ledger, replace(wish, if_not_told=IfNotTold.RUN_UNANNOUNCED))

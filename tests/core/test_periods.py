@@ -28,6 +28,22 @@ def test_minimum_notice_is_as_promised() -> None:
     assert timedelta(minutes=15) == periods.TERMINATE_NOTICE_MAX
 
 
+@pytest.mark.parametrize(
+    ("length", "text"),
+    [
+        (timedelta(), "0s"),
+        (timedelta(seconds=90), "1m30s"),
+        (timedelta(seconds=-0.5), "-0.5s"),
+        (timedelta(minutes=15), "15m"),
+        (timedelta(hours=24), "24h"),
+        (timedelta(hours=49), "2d1h"),
+        (timedelta(days=366), "366d"),
+    ],
+)
+def test_a_length_of_time_is_spelled_as_a_fleet_file_has_it(length: timedelta, text: str) -> None:
+    assert periods.spell(length) == text
+
+
 @given(strategies.instants())
 def test_a_whole_second_is_the_next_one_and_never_an_earlier_one(instant: datetime) -> None:
     """keeps S11: the wire has no fractions, and rounding must not shorten a notice."""

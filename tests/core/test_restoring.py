@@ -153,11 +153,16 @@ def test_or_it_is_canceled() -> None:
     assert decision.ledger.open_events == ()
 
 
-def test_what_is_still_ahead_stays() -> None:
-    decision = restore(Ledger(scope=WEB, events=(AHEAD,)))
+@pytest.mark.parametrize("overdue", Overdue)
+def test_what_is_still_ahead_keeps_its_time_and_gets_a_new_id(overdue: Overdue) -> None:
+    """Keeps S8: the old id may have come to an end since, and never comes back."""
+    ahead = replace(AHEAD, not_before=NOON + 60 * MINUTE)
 
-    assert whats(decision) == [What.RESTORED]
-    assert decision.ledger.events == (AHEAD,)
+    decision = restore(Ledger(scope=WEB, events=(ahead,)), overdue)
+
+    assert whats(decision) == [What.RESTORED, What.CANCELED, What.ANNOUNCED]
+    assert decision.ledger.event("E1").status is EventStatus.CANCELED
+    assert decision.ledger.event("NEW-1").not_before == ahead.not_before
 
 
 @pytest.mark.parametrize(

@@ -158,6 +158,18 @@ def test_a_machine_with_an_open_event_stays_in_its_update_domain() -> None:
         enrolled(ledger, moved)
 
 
+def test_a_name_is_spelled_anew_only_while_nothing_is_open() -> None:
+    """Resources, and whatever guests were told, agree to the letter."""
+    ledger = enrolled(EMPTY, declared("a"))
+
+    respelled = rosters.enroll(ledger, declared("A"), Origin.FILE, OPS, NOON)
+
+    assert roster(respelled.ledger) == [("A", 0)]
+    assert respelled.entries[0].note == "changed A"
+    with pytest.raises(Refused, match="a of scope default/web has an open event"):
+        enrolled(frozen(ledger, "a"), declared("A"))
+
+
 def test_withdrawing_leaves_the_machines_of_other_sources() -> None:
     by_both = enrolled(enrolled(EMPTY, declared("a", "b")), declared("c"), Origin.API)
 

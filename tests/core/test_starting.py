@@ -113,16 +113,16 @@ def test_an_event_that_is_not_due_is_left_alone(event: Event) -> None:
             replace(OTHER, machines=(B,), audience=Audience.OPERATORS, update_domain=0),
             "Reboot E2 is started on b",
         ),
-        # Platform maintenance: one update domain at a time.
+        # Platform maintenance: no other update domain is in flight, for whatever reason.
+        (replace(OTHER, source=EventSource.USER), "Reboot E2 is started in update domain 1"),
+        (replace(OTHER, type=EventType.PREEMPT), "Preempt E2 is started in update domain 1"),
         (OTHER, "Reboot E2 is started in update domain 1"),
         (replace(OTHER, cause=Cause.HARDWARE_FAILURE), "Reboot E2 is started in update domain 1"),
         (OVER, RECOVERING + "2030-01-01T12:30:00Z"),
         # What holds nobody.
         (replace(OTHER, update_domain=0), ""),
         (replace(OVER, update_domain=0), ""),
-        (replace(OTHER, source=EventSource.USER), ""),
         (replace(OVER, source=EventSource.USER), ""),
-        (replace(OTHER, type=EventType.PREEMPT), ""),
         (replace(OTHER, status=EventStatus.SCHEDULED, started_at=None), ""),
         (replace(OVER, status=EventStatus.CANCELED, outcomes=(), started_at=None), ""),
     ],

@@ -151,7 +151,7 @@ class Story(RuleBasedStateMachine):
 
     @rule()
     def publish(self) -> None:
-        self.decide(lambda: publishing.publish(self.ledger, self.now))
+        self.decide(lambda: publishing.publish(self.ledger, self.now, RULES))
 
     @precondition(lambda self: self.ledger.events)
     @rule(data=st.data(), actor=st.sampled_from([GUEST, OPS]))

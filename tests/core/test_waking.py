@@ -63,7 +63,7 @@ def ledger_of(*events: Event) -> Ledger:
 
 def tend(ledger: Ledger, now: datetime, rules: Periods) -> Decision:
     """All that time alone brings."""
-    decision = publishing.publish(ledger, now)
+    decision = publishing.publish(ledger, now, RULES)
     decision = ledgers.then(decision, waking.start_due(decision.ledger, now, rules))
     for event, machine in waking.overdue(decision.ledger, now, rules):
         late = starting.time_out(decision.ledger, event.id, machine, now)
@@ -169,7 +169,12 @@ def test_a_clock_set_forward_starts_nothing_that_is_not_approved() -> None:
     due = replace(SOON, not_before=NOON)
     ledger = ledger_of(due)
 
-    assert waking.start_due(ledger, NOON, RULES, {due.id}) == Decision(ledger)
+    held = waking.start_due(ledger, NOON, RULES, {due.id})
+    assert [entry.what for entry in held.entries] == [What.HELD]
+    assert held.ledger.event("E1").hold == waking.UNSERVED
+    assert waking.start_due(held.ledger, NOON, RULES, {due.id}) == Decision(held.ledger)
+    early = ledger_of(SOON)
+    assert waking.start_due(early, NOON, RULES, {due.id}) == Decision(early)
 
     approved = ledger_of(replace(due, approval=APPROVAL))
     started = waking.start_due(approved, NOON, RULES, {due.id}).ledger

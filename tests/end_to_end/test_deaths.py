@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 import pytest
 from tests.end_to_end.test_stories import ALONE, FLEET, WEB, journal, statuses, wait_for
 
-from forewarn.testing.processes import ServiceProcess
+from forewarn.testing.processes import ServiceProcess, request
 
 pytestmark = pytest.mark.end_to_end
 
@@ -90,13 +91,55 @@ def test_a_backup_taken_while_running_is_restored(service: ServiceProcess, tmp_p
     assert service.stop() == 0
     refused = service.run("restore", str(backup))
     assert (refused.returncode, "--replace" in refused.stderr) == (3, True)
-    restored = service.run("restore", str(backup), "--replace")
-    assert restored.returncode == 0, restored.stderr
+    restored = service.json("restore", str(backup), "--replace")
+    assert restored["raised_by"] >= 1_000_000
 
     service.start()
     document = service.document(WEB[0])
     assert seen + 1_000_000 <= document["DocumentIncarnation"] < 2**31
-    assert [e["EventId"] for e in service.document(ALONE)["Events"]] == [kept["event_id"]]
+    (again,) = service.document(ALONE)["Events"]
+    assert again["EventId"] != kept["event_id"], "the old id may have ended since the backup"
+    assert parsedate_to_datetime(again["NotBefore"]) >= datetime.fromisoformat(kept["not_before"])
     entries = json.loads(service.run("journal", "--json").stdout)["entries"]
     assert "restored" in {entry["what"] for entry in entries}
     assert list(service.data.glob("forewarn.db.before-restore-*"))
+
+
+def test_a_restore_is_not_undone_by_the_log_of_the_old_database(
+    service: ServiceProcess, tmp_path: Path
+) -> None:
+    """Keeps S9: SQLite would replay a log that was left behind over the restored file."""
+    backup = tmp_path / "backup.db"
+    assert service.run("backup", str(backup)).returncode == 0
+    service.announce("Reboot", "alone")
+    seen = service.document(ALONE)["DocumentIncarnation"]
+    service.kill()
+    (service.data / "forewarn.db").rename(tmp_path / "moved-away.db")
+    assert (service.data / "forewarn.db-wal").exists()
+
+    assert service.run("restore", str(backup)).returncode == 0
+    service.start()
+
+    document = service.document(ALONE)
+    assert document["DocumentIncarnation"] > seen + 999_999
+    assert document["Events"] == []
+    assert list(service.data.glob("forewarn.db.before-restore-*-wal"))
+
+
+def test_a_fleet_file_that_is_refused_at_start_does_not_keep_it_from_serving(
+    service: ServiceProcess,
+) -> None:
+    """What is in the way, an open event, can only be seen to while the service runs."""
+    (event,) = service.announce("Reboot", "web-0")
+    assert service.stop() == 0
+    moved = FLEET.replace('address = "127.0.2.10"', 'address = "127.0.2.10"\n  update_domain = 2')
+    service.fleet.write_text(moved)
+
+    service.start()
+
+    assert [e["EventId"] for e in service.document(WEB[0])["Events"]] == [event["event_id"]]
+    unready = request(service.control, "GET", "/readyz")
+    assert (unready.status, event["event_id"].encode() in unready.body) == (503, True)
+    assert service.run("cancel", event["event_id"]).returncode == 0
+    assert service.run("fleet", "apply").returncode == 0
+    assert request(service.control, "GET", "/readyz").status == 200

@@ -48,6 +48,17 @@ def test_a_name_nobody_has_is_unknown(name: str) -> None:
         directory.machine(name)
 
 
+def test_all_names_that_nobody_has_are_told_at_once() -> None:
+    directory = noted(WEB)
+
+    assert directory.machines(["web-1", "rg1/web-0"]) == [
+        ("rg1/web", "web-1"),
+        ("rg1/web", "web-0"),
+    ]
+    with pytest.raises(Unknown, match="no VM web-8, web-9;"):
+        directory.machines(["web-0", "web-8", "web-9"])
+
+
 def test_a_name_that_several_have_is_refused_with_the_choices() -> None:
     directory = noted(WEB, OTHER)
 

@@ -443,6 +443,13 @@ def test_a_directory_that_cannot_be_written_is_named(
         SqliteStore(path, clock)
 
 
+def test_every_commit_is_synced(path: Path) -> None:
+    """Keeps S16: FULL syncs the log at every commit; NORMAL would lose some to a power failure."""
+    with closing(opened(path, MIGRATIONS)) as db:
+        assert db.execute("PRAGMA synchronous").fetchone() == (2,)
+        assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
 def test_a_commit_on_a_failing_disk_is_repeated_to_a_known_end(path: Path) -> None:
     with python(COMMIT_ON_A_FAILING_DISK, path) as child:
         output, errors = child.communicate(timeout=20)

@@ -198,6 +198,9 @@ def test_head_is_answered_like_get(service: Service) -> None:
         ("/fleet/reload", {"name": "x"}, 400, "unknown field"),
         ("/journal/prune", {}, 400, "before"),
         ("/backup", {"path": "here.db"}, 400, "absolute"),
+        ("/backup", {"path": "/nowhere/b.db"}, 409, "there is no directory /nowhere"),
+        ("/backup", {"path": "/dev/null"}, 409, "exists already"),
+        ("/events", {"type": "Freeze", "machines": ["web-8", "web-9"]}, 404, "no VM web-8, web-9"),
         ("/simulated-fabric", {"machine": "web-0", "behavior": "dances"}, 400, "dances"),
         ("/simulated-fabric", {"machine": "web-9", "behavior": "fails"}, 404, "no VM web-9"),
     ],
@@ -233,6 +236,7 @@ def test_what_cannot_be_done_is_refused_with_the_reason(
         ("/journal?after=soon", 400, "not a cursor"),
         ("/journal?after=999", 409, "does not reach"),
         ("/journal?scope=rg1/nothing", 404, "no scope rg1/nothing"),
+        ("/journal?scope=nothing", 404, "no scope nothing"),
         ("/journal?a&b&c&d&e&f&g&h&i&j&k", 400, "cannot be understood"),
     ],
 )
@@ -436,12 +440,25 @@ def test_pruning_forgets_the_old_and_is_written_down(service: Service) -> None:
     assert (entries[-1]["what"], entries[-1]["scope"]) == ("pruned", "")
 
 
-def test_a_backup_is_written_down_before_it_is_taken(service: Service) -> None:
-    assert service.post("/backup", path="/var/backups/f.db") == {"path": "/var/backups/f.db"}
+def test_a_backup_is_written_down_before_it_is_taken(service: Service, tmp_path: Path) -> None:
+    file = tmp_path / "f.db"
+
+    assert service.post("/backup", path=str(file)) == {"path": str(file)}
 
     last = service.world.journal()[-1]
-    assert (last.what, last.note, last.at) == (What.BACKED_UP, "to /var/backups/f.db", NOON)
-    assert service.saved == [Path("/var/backups/f.db")]
+    assert (last.what, last.note, last.at) == (What.BACKED_UP, f"to {file}", NOON)
+    assert service.saved == [file]
+
+
+def test_a_scope_may_be_meant_by_its_name_alone_while_no_other_has_it(service: Service) -> None:
+    of_scope = service.get("/journal?scope=Quiet")["entries"]
+    service.world.declare(WEB, QUIET, replace(WEB, resource_group="rg9", machines=()))
+
+    answer = service.ask("GET", "/fabric/v1/journal?scope=web")
+
+    assert [entry["what"] for entry in of_scope] == ["roster"]
+    assert answer.status == 409
+    assert "say which of rg1/web, rg9/web" in json.loads(answer.body)["error"]["message"]
 
 
 def test_probes_tell_whether_the_service_lives_and_is_ready(service: Service) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from forewarn.core.events import Event
 from forewarn.core.journal import Actor, Entry, Role, What
 from forewarn.core.ledgers import Ledger
 from forewarn.core.names import Incarnation, Revision, ScopeId
-from forewarn.errors import Refused
+from forewarn.errors import Damaged, Refused
 from forewarn.testing import strategies
 from forewarn.testing.strategies import EPOCH
 from forewarn.wire import records
@@ -59,6 +60,26 @@ def test_a_ledger_written_by_a_newer_version_is_refused_with_the_remedy() -> Non
 
     with pytest.raises(Refused, match=r"format 2, this forewarn reads 1: run the version"):
         records.load_ledger(newer, 1)
+
+
+@pytest.mark.parametrize("value", [b"", b"\xa5" * 100, b'{"format":1', b'{"format":1,"ledger":{}}'])
+def test_a_ledger_that_cannot_be_read_is_damaged(value: bytes) -> None:
+    with pytest.raises(Damaged, match="a ledger is damaged: stop the service and restore a backup"):
+        records.load_ledger(value, 1)
+
+
+def test_a_ledger_that_says_what_no_ledger_can_is_damaged() -> None:
+    (path,) = sorted(STORED.glob("ledger-*.json"))[:1]
+    value = re.sub(rb'"machines": \[\s*"[^]]*\]', b'"machines":[]', path.read_bytes())
+    assert value != path.read_bytes()
+
+    with pytest.raises(Damaged, match="an event without machines"):
+        records.load_ledger(value, 1)
+
+
+def test_a_journal_entry_that_cannot_be_read_is_damaged() -> None:
+    with pytest.raises(Damaged, match="a journal entry is damaged"):
+        records.load_entry(b"{")
 
 
 def test_a_key_tells_its_scope() -> None:

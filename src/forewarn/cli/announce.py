@@ -7,10 +7,10 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from forewarn.cli.connection import ANY, Connection
-from forewarn.cli.options import AsJson
+from forewarn.cli.options import AsJson, Length
 from forewarn.cli.phrases import seconds
-from forewarn.cli.pictures import events_table, summary
-from forewarn.cli.tables import print_json, print_line, print_table
+from forewarn.cli.pictures import events_table
+from forewarn.cli.tables import print_json, print_table
 from forewarn.clocks import SystemClock
 from forewarn.config.durations import parse_duration
 from forewarn.core.events import Cause, EventSource, EventType
@@ -22,11 +22,11 @@ def announce(
     /,
     *machines: Annotated[str, Parameter(name="VM")],
     host: tuple[str, ...] = (),
-    notice: str | None = None,
+    notice: Length | None = None,
     source: EventSource = EventSource.PLATFORM,
     cause: Cause = Cause.MAINTENANCE,
     description: str | None = None,
-    duration: str | None = None,
+    duration: Length | None = None,
     unannounced: bool = False,
     as_json: AsJson = False,
     connection: Connection = ANY,
@@ -52,7 +52,7 @@ def announce(
         cause: Why: a hardware failure starts at once, a predicted one is announced days ahead.
         description: What the VMs' owners should know about it.
         duration: How long the impact is expected to take, such as 9s.
-        unannounced: Do it without notice where the VMs have never asked for events.
+        unannounced: Go ahead where the VMs would not be told (scope not enabled, or terminate notification off).
     """
     if not machines and not host:
         raise Malformed("nothing to announce it to: name a VM, or give --host HOST")
@@ -71,7 +71,5 @@ def announce(
     if as_json:
         print_json({"events": answer["events"], "unannounced": answer["unannounced"]})
         return
-    if answer["events"]:
-        print_table(events_table(answer["events"], SystemClock().now()))
-    for event in answer["unannounced"]:
-        print_line(f"unannounced: {summary(event)}")
+    made = [*answer["events"], *answer["unannounced"]]
+    print_table(events_table(made, SystemClock().now()))

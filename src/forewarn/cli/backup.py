@@ -8,11 +8,16 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from forewarn.cli.connection import ANY, Connection
-from forewarn.cli.tables import print_line
+from forewarn.cli.options import AsJson
+from forewarn.cli.tables import print_json, print_line
 
 
 def backup(
-    file: Annotated[Path, Parameter(name="FILE")], /, *, connection: Connection = ANY
+    file: Annotated[Path, Parameter(name="FILE")],
+    /,
+    *,
+    as_json: AsJson = False,
+    connection: Connection = ANY,
 ) -> None:
     """Write a backup while the service runs.
 
@@ -26,4 +31,8 @@ def backup(
     Args:
         file: The file to write; it must not exist yet.
     """
-    print_line(f"wrote {connection.client().backup(str(file.absolute()))}")
+    path = connection.client().backup(str(file.absolute()))
+    if as_json:
+        print_json({"path": path})
+    else:
+        print_line(f"wrote {path}")

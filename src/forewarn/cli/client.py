@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import http.client
 import json
+import sys
+import threading
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, cast
 from urllib.parse import SplitResult, quote, urlencode, urlsplit
@@ -17,6 +20,8 @@ from forewarn.cli.answers import Announcement, Event, Events, Fleet, Page
 from forewarn.errors import Conflict, ForewarnError, Malformed, Refused, Unavailable, Unknown
 
 ANSWER_SECONDS_MAX: Final = 30.0
+# After this long without an answer, people like to know that we are still there.
+PATIENCE_SECONDS: Final = 3.0
 PAGE_COMMITS: Final = 500
 # Shorter than the patience of whatever may stand in between.
 FOLLOW_SECONDS: Final = 20
@@ -130,16 +135,18 @@ class Client:
         if body is not None:
             headers["Content-Type"] = "application/json"
         try:
-            connection.request(method, f"{prefix}{_ROOT}{target}", body, headers)
-            response = connection.getresponse()
-            return self._understood(response.status, response.read())
+            with _patience(PATIENCE_SECONDS + seconds - ANSWER_SECONDS_MAX):
+                connection.request(method, f"{prefix}{_ROOT}{target}", body, headers)
+                response = connection.getresponse()
+                content = response.read()
+            return self._understood(response.status, content)
         except TimeoutError:
             raise Unavailable(
                 f"the service at {self.service.url} gave no answer within {seconds:g} s: try again"
             ) from None
         except (OSError, http.client.HTTPException) as error:
             raise Unavailable(
-                f"no service answers at {self.service.url} ({error}): {self.service.remedy}"
+                f"no service answers at {self.service.url} ({_reason(error)}): {self.service.remedy}"
             ) from error
         finally:
             connection.close()
@@ -172,6 +179,26 @@ class Client:
             ) from None
         assert isinstance(error, ForewarnError)
         raise error
+
+
+@contextmanager
+def _patience(seconds: float) -> Iterator[None]:
+    """Tell whoever sits at a terminal what takes so long, once it does."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    timer = threading.Timer(seconds, sys.stderr.write, ["waiting for the service...\n"])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _reason(error: Exception) -> str:
+    """The words of an error, without its number."""
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def _split(url: str) -> SplitResult | None:

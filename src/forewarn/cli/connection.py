@@ -2,11 +2,16 @@
 
 What is said on the command line wins over the environment, and an address over a data directory.
 A service on this machine is found by its data directory, where it leaves its address and token.
+
+The token is that of --token-file, else that of --data. Where neither is given, FOREWARN_TOKEN goes
+with an address; a data directory has its own. FOREWARN_DATA's token never goes to an address: who
+names a service elsewhere does not mean to show it the secret of the one that is here.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
@@ -45,7 +50,8 @@ class Connection:
     token_file: Annotated[
         Path | None,
         Parameter(
-            help="File with the token to show; else FOREWARN_TOKEN, or the data directory's."
+            help="File with the token to show; else the one in --data, or with an address alone "
+            "FOREWARN_TOKEN."
         ),
     ] = None
 
@@ -78,7 +84,10 @@ class Connection:
         if self.data is not None:
             return _read_token(self.data / "token")
         if surroundings.token is None:
-            raise Malformed("a token is needed: give --token-file FILE, or set FOREWARN_TOKEN")
+            raise Malformed(
+                "an address needs a token: give --token-file FILE or --data DIR, "
+                "or set FOREWARN_TOKEN"
+            )
         return surroundings.token
 
 
@@ -93,13 +102,31 @@ def _address(data: Path, remedy: str) -> str:
     file = data / "endpoint.json"
     try:
         content = json.loads(file.read_bytes())
-        return str(content["control"])
+        address = str(content["control"])
     except FileNotFoundError:
         raise Unavailable(f"no service is running on {data}: {remedy}") from None
     except PermissionError:
         raise Refused(f"you may not read {file}: run this as the user of the service") from None
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise Unavailable(f"{file} tells no address ({error}): {remedy}") from error
+        raise Unavailable(f"{file} tells no address: {remedy}") from error
+    if not _lives(content.get("pid")):
+        # Whoever has its port by now must not be shown the token.
+        raise Unavailable(f"the service on {data} has died: {remedy}")
+    return address
+
+
+def _lives(pid: object) -> bool:
+    """Whether a process lives; one that nobody named is taken to."""
+    if not isinstance(pid, int):
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        # Another user's.
+        return True
+    return True
 
 
 def _read_token(file: Path) -> str:
@@ -112,4 +139,4 @@ def _read_token(file: Path) -> str:
             f"you may not read {file}: run this as the user of the service, or give --token-file"
         ) from None
     except (OSError, ValueError) as error:
-        raise Malformed(f"{file} holds no token ({error}): give another --token-file") from error
+        raise Malformed(f"{file} holds no token: give another --token-file") from error

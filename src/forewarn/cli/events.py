@@ -7,9 +7,10 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from forewarn.cli import prefixes
+from forewarn.cli.client import Client
 from forewarn.cli.connection import ANY, Connection
 from forewarn.cli.options import AsJson, EventIdPrefix
-from forewarn.cli.pictures import events_table, record_table
+from forewarn.cli.pictures import actor_name, events_table, record_table
 from forewarn.cli.tables import print_json, print_line, print_table
 from forewarn.clocks import SystemClock
 
@@ -61,4 +62,17 @@ def show(event: EventIdPrefix, /, *, as_json: AsJson = False, connection: Connec
     if as_json:
         print_json(record)
     else:
-        print_table(record_table(record, SystemClock().now()))
+        why = _why_canceled(client, event_id) if record["status"] == "Canceled" else ""
+        print_table(record_table(record, SystemClock().now(), why))
+
+
+def _why_canceled(client: Client, event_id: str) -> str:
+    """Who called an event off, and why, as the journal has it."""
+    told = ""
+    for page in client.journal_pages("", event=event_id):
+        for entry in page["entries"]:
+            if entry["what"] == "canceled":
+                by = entry["by"]
+                name = actor_name(by["role"], by["name"], by["address"])
+                told = f"by {name}: {entry['note']}" if entry["note"] else f"by {name}"
+    return told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from pathlib import Path
 from forewarn.cli.answers import Entry
 from forewarn.cli.client import Client
 from forewarn.cli.tables import json_line
-from forewarn.errors import Refused, Unavailable
+from forewarn.errors import ForewarnError, Malformed, Refused, Unavailable
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class Export:
 def export(client: Client, file: Path, *, before: datetime | None = None) -> Export:
     """Write the journal, or what comes before the first entry of an instant or later.
 
-    Raises: Refused, Unavailable, and what the client raises.
+    Raises: Malformed, Refused, Unavailable, and what the client raises.
     """
     if file.exists():
         raise Refused(f"{file} exists already: name another file")
@@ -52,12 +53,25 @@ def export(client: Client, file: Path, *, before: datetime | None = None) -> Exp
     except FileExistsError:
         raise Refused(f"{file} exists already: name another file") from None
     except OSError as error:
-        raise Unavailable(
-            f"cannot write {file} ({error}): free some space, or name another"
-        ) from error
+        raise _refusal(file, error) from error
     finally:
         part.unlink(missing_ok=True)
     return Export(count, until)
+
+
+def _refusal(file: Path, error: OSError) -> ForewarnError:
+    """Why a file could not be written, by what to do about it."""
+    match error.errno:
+        case errno.ENOENT | errno.ENOTDIR:
+            return Malformed(f"there is no directory {file.parent}: make it, or name another file")
+        case errno.ENAMETOOLONG:
+            return Malformed(f"{file}: this name is too long: give a shorter one")
+        case errno.EACCES | errno.EPERM | errno.EROFS:
+            return Refused(f"you may not write to {file.parent}: name another directory")
+        case _:
+            return Unavailable(
+                f"{file} could not be written ({error.strerror}): free some space, or name another"
+            )
 
 
 def _entries(client: Client) -> Iterator[Entry]:
@@ -68,7 +82,7 @@ def _entries(client: Client) -> Iterator[Entry]:
 def _verify(file: Path, digest: bytes) -> None:
     with file.open("rb") as stream:
         if hashlib.file_digest(stream, "sha256").digest() != digest:
-            raise Unavailable(f"{file} does not hold what was written: look after its disk")
+            raise OSError(errno.EIO, "it does not hold what was written")
 
 
 def _sync_folder(folder: Path) -> None:

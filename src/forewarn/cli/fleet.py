@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from forewarn.cli.answers import Scope
+from forewarn.cli.client import Client
 from forewarn.cli.connection import ANY, Connection
 from forewarn.cli.options import AsJson
 from forewarn.cli.pictures import scope_name
 from forewarn.cli.tables import Table, print_json, print_line, print_table
+from forewarn.config.fleets import read_fleet
+from forewarn.config.tables import Faulty
 from forewarn.errors import Malformed
 
 _HEADINGS = ("VM", "Addresses", "Host", "Update domain", "Presence")
@@ -40,7 +42,11 @@ def fleet(*, as_json: AsJson = False, connection: Connection = ANY) -> None:
 
 
 def apply(
-    file: Annotated[Path | None, Parameter(name="FILE")] = None, /, *, connection: Connection = ANY
+    file: Annotated[Path | None, Parameter(name="FILE")] = None,
+    /,
+    *,
+    as_json: AsJson = False,
+    connection: Connection = ANY,
 ) -> None:
     """Put a fleet file in force, and tell what changed.
 
@@ -56,19 +62,23 @@ def apply(
         file: The fleet file; it is in force until the service reads its own again.
     """
     client = connection.client()
-    if file is None:
-        _tell(client.reload_fleet())
+    changes = client.reload_fleet() if file is None else _apply(client, file)
+    if as_json:
+        print_json({"changes": changes})
         return
-    try:
-        toml = file.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise Malformed(f"cannot read {file} ({error}): name a fleet file") from error
-    _tell(client.apply_fleet(toml, str(file)))
-
-
-def _tell(changes: Sequence[str]) -> None:
     for change in changes or ["nothing changed"]:
         print_line(change)
+
+
+def _apply(client: Client, file: Path) -> list[str]:
+    toml = read_fleet(file)
+    try:
+        return client.apply_fleet(toml, str(file))
+    except Malformed as error:
+        # The service names the file as we named it to the service.
+        if str(error).startswith(f"{file}:"):
+            raise Faulty(str(error)) from None
+        raise
 
 
 def _scope_table(scope: Scope) -> Table:

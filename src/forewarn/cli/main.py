@@ -6,18 +6,21 @@ is not a ForewarnError is a bug, and crashes with its trace and status 1.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from enum import Enum
 from itertools import islice
+from pathlib import Path
 from typing import Annotated, Final, Literal
 
-from cyclopts import App, CycloptsError, Parameter, UnknownCommandError
+from cyclopts import App, CycloptsError, Parameter, UnknownCommandError, UnusedCliTokensError
+from cyclopts.completion.detect import ShellDetectionError
 
 from forewarn import __version__
 from forewarn.cli import announce, backup, connection, events, fleet, journal, steps
-from forewarn.cli.tables import print_line
+from forewarn.cli.tables import abandon_output, print_line, writing
+from forewarn.config.tables import Faulty
 from forewarn.errors import Conflict, ForewarnError, Malformed, Refused, Unavailable, Unknown
 
 # The most special first: Unknown is also Refused.
@@ -56,6 +59,7 @@ Exit status:
   4  nothing here has that name
   5  somebody else was faster: look again, then decide again
   6  the service is not running or cannot be reached: try again later
+130  you interrupted it (Ctrl-C)
 """
 
 # Named, not imported: to list events one need not load a service.
@@ -76,13 +80,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _run(words)
     except CycloptsError as error:
         return _complain(f"{_fault(error)}; see `{_help_of(error)}`", STATUS_OF[Malformed])
+    except Faulty as error:
+        # Editors and people jump to a line that begins with its place.
+        sys.stderr.write(f"{error}\n")
+        count = str(error).count("\n") + 1
+        errors = "1 error" if count == 1 else f"{count} errors"
+        return _complain(f"{errors}, nothing was changed", STATUS_OF[Malformed])
     except ForewarnError as error:
         return _complain(str(error), _status(error))
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has seen enough. Python would complain once more while it exits.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever read our output has seen enough.
+        abandon_output()
         return READER_GONE
 
 
@@ -98,17 +108,17 @@ def build(words: Sequence[str] = ()) -> App:
         # Flags have no opposite.
         default_parameter=Parameter(negative="", show_default=_shown),
     )
-    for function in (
-        announce.announce,
-        steps.approve,
-        steps.cancel,
-        steps.postpone,
-        steps.resolve,
-        events.events,
-        events.show,
-        backup.backup,
+    for function, operands in (
+        (announce.announce, "TYPE VM..."),
+        (steps.approve, "EVENT..."),
+        (steps.cancel, "EVENT..."),
+        (steps.postpone, "EVENT"),
+        (steps.resolve, "EVENT"),
+        (events.events, ""),
+        (events.show, "EVENT"),
+        (backup.backup, "FILE"),
     ):
-        app.command(function, help_epilogue="")
+        app.command(function, usage=_usage(function.__name__, operands), help_epilogue="")
     for group in (_fleet(), _journal()):
         app.command(group)
     for name, summary in SERVING.items():
@@ -136,7 +146,8 @@ def completion(shell: Annotated[Shell, Parameter(name="SHELL")], /) -> None:
     Args:
         shell: The shell.
     """
-    sys.stdout.write(build().generate_completion(shell=shell))
+    with writing():
+        sys.stdout.write(build().generate_completion(shell=shell))
 
 
 def install_completion(*, shell: Shell | None = None) -> None:
@@ -149,8 +160,21 @@ def install_completion(*, shell: Shell | None = None) -> None:
     Args:
         shell: The shell; the one you are in, if not given.
     """
-    path = build().install_completion(shell=shell)
-    print_line(f"wrote {path}; it takes effect in new shells, and is renewed by the same command")
+    startup = [Path.home() / name for name in (".bashrc", ".zshrc")]
+    before = [_content(file) for file in startup]
+    try:
+        path = build().install_completion(shell=shell)
+    except ShellDetectionError:
+        raise Malformed("cannot tell which shell this is: give --shell bash, zsh or fish") from None
+    print_line(f"wrote {path}")
+    for file, content in zip(startup, before, strict=True):
+        if _content(file) != content:
+            print_line(f"added a line to {file}, which loads it")
+    print_line("it takes effect in new shells, and is renewed by the same command")
+
+
+def _content(file: Path) -> bytes:
+    return file.read_bytes() if file.is_file() else b""
 
 
 def _run(words: Sequence[str]) -> int:
@@ -160,21 +184,26 @@ def _run(words: Sequence[str]) -> int:
         exit_on_error=False,
         result_action="return_value",
     )
-    sys.stdout.flush()
+    with writing():
+        sys.stdout.flush()
     return result if isinstance(result, int) else 0
 
 
+def _usage(name: str, operands: str) -> str:
+    return " ".join(filter(None, ["Usage: forewarn", name, operands, "[OPTIONS]"]))
+
+
 def _fleet() -> App:
-    app = App(name="fleet", help_epilogue="")
+    app = App(name="fleet", usage=_usage("fleet", "[COMMAND]"), help_epilogue="")
     app.default(fleet.fleet)
-    app.command(fleet.apply)
+    app.command(fleet.apply, usage=_usage("fleet apply", "[FILE]"))
     return app
 
 
 def _journal() -> App:
-    app = App(name="journal", help_epilogue="")
+    app = App(name="journal", usage=_usage("journal", "[COMMAND]"), help_epilogue="")
     app.default(journal.journal)
-    app.command(journal.export)
+    app.command(journal.export, usage=_usage("journal export", "FILE"))
     app.command(journal.prune)
     return app
 
@@ -210,9 +239,17 @@ def _status(error: ForewarnError) -> int:
 def _fault(error: CycloptsError) -> str:
     if isinstance(error, UnknownCommandError) and error.unused_tokens:
         # Its own words would load every command there is.
-        return f'there is no command "{error.unused_tokens[0]}"'
+        return _no_command(error.unused_tokens[0], error.app)
+    if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
+        return f"unexpected: {' '.join(error.unused_tokens)}"
     text = " ".join(str(error).split()).removesuffix(".")
     return text[:1].lower() + text[1:]
+
+
+def _no_command(word: str, app: App | None) -> str:
+    near = get_close_matches(word, [name for name in app or () if not name.startswith("-")], n=1)
+    meant = f' (did you mean "{near[0]}"?)' if near else ""
+    return f'there is no command "{word}"{meant}'
 
 
 def _help_of(error: CycloptsError) -> str:

@@ -7,6 +7,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 AsJson = Annotated[bool, Parameter(name="--json", help="Print JSON, for programs.")]
+# "-5m" is a length of time that is refused, not an option that nobody knows.
+Length = Annotated[str, Parameter(allow_leading_hyphen=True)]
 EventIdPrefix = Annotated[
     str, Parameter(name="EVENT", help="The event's id, or its first characters (4 or more).")
 ]

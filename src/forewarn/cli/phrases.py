@@ -52,6 +52,19 @@ def when_from(text: str | None, now: datetime) -> str:
     return f"{when(text)} ({away(datetime.fromisoformat(text) - now)})" if text else ""
 
 
+def when_short(text: str | None, now: datetime) -> str:
+    """The same in as little room as possible: a day that is near goes without saying."""
+    if not text:
+        return ""
+    instant = datetime.fromisoformat(text).astimezone(UTC)
+    distance = instant - now
+    is_near = abs(distance) < timedelta(hours=12)
+    day_or_time = f"{instant:%H:%M:%SZ}" if is_near else f"{instant:%Y-%m-%d %H:%MZ}"
+    if abs(distance) >= timedelta(minutes=1):
+        distance = timedelta(minutes=round(distance / timedelta(minutes=1)))
+    return f"{day_or_time} ({away(distance)})"
+
+
 def away(distance: timedelta) -> str:
     """How far off something is: ahead, or behind us."""
     if abs(distance) < timedelta(seconds=1):

@@ -10,9 +10,12 @@ from datetime import timedelta
 from importlib.resources import files
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
+
+from cyclopts import Parameter
 
 from forewarn.cli.options import AsJson
+from forewarn.cli.tables import print_json, print_line
 from forewarn.clocks import SystemClock
 from forewarn.config.fleets import load_fleet
 from forewarn.config.surroundings import Surroundings
@@ -34,6 +37,12 @@ from forewarn.wiring.serving import serve as serve_forever
 from forewarn.wiring.systemd import Systemd
 
 METADATA_DEFAULT: Final = "169.254.169.254:80"
+# A docstring would keep its line breaks.
+METADATA_HELP: Final = (
+    f"ADDR:PORT where guests ask, {METADATA_DEFAULT} if none is given; may be given several times; "
+    "port 0 chooses one. On loopback, ADDR:PORT=VM plays that VM."
+)
+SERVE_JSON_HELP: Final = "Print the addresses as one line of JSON, once it serves."
 DATA_DEFAULT: Final = Path(".forewarn")
 OPERATOR: Final = Actor(Role.OPERATOR, "operator", "local")
 
@@ -46,11 +55,11 @@ def serve(
     *,
     fleet: Path | None = None,
     data: Path | None = None,
-    metadata: tuple[str, ...] = (),
+    metadata: Annotated[tuple[str, ...], Parameter(help=METADATA_HELP)] = (),
     control: str = "127.0.0.1:0",
     log_format: Literal["text", "json"] = "text",
     lenient_post: bool = False,
-    as_json: AsJson = False,
+    as_json: Annotated[bool, Parameter(name="--json", help=SERVE_JSON_HELP)] = False,
 ) -> None:
     """Serve scheduled events to a fleet.
 
@@ -68,12 +77,9 @@ def serve(
     Args:
         fleet: The fleet file: scopes, VMs, their addresses. Without one, the fleet of the last start.
         data: Where the database and the token are; FOREWARN_DATA, else .forewarn.
-        metadata: ADDR:PORT where guests ask, 169.254.169.254:80 if none is given; may be given
-            several times; port 0 chooses one. On loopback, ADDR:PORT=VM plays that VM.
         control: ADDR:PORT of the operators' API, on loopback; port 0 chooses one.
         log_format: How the log on the standard error looks.
         lenient_post: Accept approvals without the Metadata header, as old clients send them.
-        as_json: Print the addresses as one line of JSON.
     """
     surroundings = Surroundings.of_this_process()
     settings = ServeSettings(
@@ -118,7 +124,9 @@ def demo(*, data: Path = DATA_DEFAULT) -> None:
     serve_forever(settings, start_logging("text"), _show_demo)
 
 
-def check_config(fleet: Path) -> None:
+def check_config(
+    file: Annotated[Path, Parameter(name="FILE")], /, *, as_json: AsJson = False
+) -> None:
     """Say all that is wrong with a fleet file.
 
     Nothing is changed.
@@ -128,11 +136,19 @@ def check_config(fleet: Path) -> None:
         forewarn check-config fleet.toml
 
     Args:
-        fleet: The fleet file.
+        file: The fleet file.
     """
-    found = load_fleet(fleet)
-    machines = sum(len(declared.scope.machines) for declared in found.declarations)
-    print(f"{fleet}: {len(found.declarations)} scopes, {machines} VMs, no errors")  # noqa: T201
+    declarations = load_fleet(file).declarations
+    machines = sum(len(declared.scope.machines) for declared in declarations)
+    if not declarations:
+        sys.stderr.write(
+            f"forewarn: {file} declares no scope: it would leave a fleet without VMs\n"
+        )
+    if as_json:
+        print_json({"scopes": len(declarations), "machines": machines})
+        return
+    counts = f"{_counted(len(declarations), 'scope')}, {_counted(machines, 'VM')}"
+    print_line(f"{file}: {counts}, no errors")
 
 
 def restore(
@@ -141,6 +157,7 @@ def restore(
     data: Path | None = None,
     overdue: Literal["cancel", "reannounce"] = "reannounce",
     replace: bool = False,
+    as_json: AsJson = False,
 ) -> None:
     """Put a backup in the place of the service's database.
 
@@ -163,10 +180,23 @@ def restore(
         backup=backup, data=directory, overdue=Overdue(overdue), replace=replace, rules=Periods()
     )
     restored = restore_backup(settings, SystemClock(), RandomIds(), OPERATOR)
+    if as_json:
+        told = {
+            "data": str(directory.path.absolute()),
+            "taken_at": f"{restored.taken_at:%Y-%m-%dT%H:%M:%SZ}",
+            "scopes": restored.scopes,
+            "raised_by": restored.leap,
+        }
+        print(json.dumps(told))  # noqa: T201
+        return
     print(  # noqa: T201
         f"restored the backup of {restored.taken_at:%Y-%m-%d %H:%M:%S} UTC into {directory.path}: "
         f"{restored.scopes} scopes, every incarnation raised by {restored.leap}"
     )
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _listener(text: str) -> Listener:
@@ -274,7 +304,10 @@ def _demo_event(serving: Serving) -> Event:
         if placed.event.is_open and "web-0" in placed.event.machines:
             return placed.event
     wish = Wish(type=EventType.FREEZE, machines=("rg1/web/web-0",), duration=timedelta(seconds=9))
-    (placed,) = desk.announce(wish, (), OPERATOR)
+    try:
+        (placed,) = desk.announce(wish, (), OPERATOR)
+    except Refused as error:
+        raise Refused(f"{error}; delete {serving.data.path} for a new sample fleet") from error
     return placed.event
 
 

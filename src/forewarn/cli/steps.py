@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from forewarn.cli import prefixes
 from forewarn.cli.answers import Event
+from forewarn.cli.client import Client
 from forewarn.cli.connection import ANY, Connection
-from forewarn.cli.options import AsJson, EventIdPrefix
+from forewarn.cli.options import AsJson, EventIdPrefix, Length
 from forewarn.cli.phrases import parse_instant, seconds, spell, when_from
 from forewarn.cli.pictures import summary
 from forewarn.cli.tables import print_json, print_line
 from forewarn.clocks import SystemClock
 from forewarn.config.durations import parse_duration
-from forewarn.errors import Malformed
+from forewarn.errors import Malformed, Refused, Unknown
+
+OPEN: Final = ("Scheduled", "Started")
 
 
 def approve(
@@ -30,8 +34,17 @@ def approve(
         forewarn approve 4F2A
         forewarn approve 4F2A 9C01 --json
     """
-    approved = _take("approve", {}, [event, *more], connection)
-    _tell("approved", approved, as_json=as_json)
+    client = connection.client()
+    found = _found(client, [event, *more], "approved")
+    for one in found:
+        if one["status"] not in OPEN:
+            raise Refused(f"{summary(one)} is {one['status']}: nothing to approve")
+    approved = (client.step(one["event_id"], "approve", {}) for one in found)
+    if as_json:
+        print_json({"events": list(approved)})
+        return
+    for before, after in zip(found, approved, strict=True):
+        print_line(_approved(before, after))
 
 
 def cancel(
@@ -48,7 +61,9 @@ def cancel(
         forewarn cancel 4F2A
         forewarn cancel 4F2A 9C01
     """
-    canceled = _take("cancel", {}, [event, *more], connection)
+    client = connection.client()
+    found = _found(client, [event, *more], "canceled")
+    canceled = (client.step(one["event_id"], "cancel", {}) for one in found)
     _tell("canceled", canceled, as_json=as_json)
 
 
@@ -56,7 +71,7 @@ def postpone(
     event: EventIdPrefix,
     /,
     *,
-    by: str | None = None,
+    by: Length | None = None,
     to: str | None = None,
     as_json: AsJson = False,
     connection: Connection = ANY,
@@ -79,8 +94,9 @@ def postpone(
         body = {"to": spell(parse_instant(to))}
     else:
         raise Malformed("say how far to postpone it: either --by 1h, or --to 2026-11-16T09:00:00Z")
-    postponed = _take("postpone", body, [event], connection)
-    _tell("postponed", postponed, as_json=as_json)
+    client = connection.client()
+    [event_id] = prefixes.resolve(client, [event])
+    _tell("postponed", [client.step(event_id, "postpone", body)], as_json=as_json)
 
 
 def resolve(
@@ -106,20 +122,36 @@ def resolve(
     if completed == failed:
         raise Malformed("say how it went: either --completed or --failed")
     result = "completed" if completed else "failed"
-    resolved = _take("resolve", {"result": result}, [event], connection)
-    _tell(f"resolved as {result}:", resolved, as_json=as_json)
-
-
-def _take(
-    verb: str, body: Mapping[str, object], typed: Sequence[str], connection: Connection
-) -> list[Event]:
     client = connection.client()
-    return [client.step(event_id, verb, body) for event_id in prefixes.resolve(client, typed)]
+    [event_id] = prefixes.resolve(client, [event])
+    resolved = client.step(event_id, "resolve", {"result": result})
+    _tell(f"resolved as {result}:", [resolved], as_json=as_json)
 
 
-def _tell(done: str, events: Sequence[Event], *, as_json: bool) -> None:
+def _found(client: Client, typed: Sequence[str], done: str) -> list[Event]:
+    """The events that are meant, all of them, before anything is done to one of them."""
+    try:
+        return [client.event(event_id) for event_id in prefixes.resolve(client, typed)]
+    except (Malformed, Unknown) as error:
+        if len(typed) == 1:
+            raise
+        family = Unknown if isinstance(error, Unknown) else Malformed
+        raise family(f"{error}; nothing was {done}") from error
+
+
+def _approved(before: Event, after: Event) -> str:
+    """What an approval came to."""
+    if before["approved"] is not None:
+        return f"{summary(before)} was already approved by {before['approved']['by']}"
+    if before["status"] != "Scheduled":
+        return f"{summary(before)} is {before['status']} already: no approval was needed"
+    return f"approved {summary(after)}"
+
+
+def _tell(done: str, events: Iterable[Event], *, as_json: bool) -> None:
+    """Say what was done to each event as soon as it is."""
     if as_json:
-        print_json({"events": events})
+        print_json({"events": list(events)})
         return
     now = SystemClock().now()
     for event in events:

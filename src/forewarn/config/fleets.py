@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from forewarn.config.places import Place
-from forewarn.config.tables import Fault, Faults, Table, shown
+from forewarn.config.tables import Fault, Faults, Faulty, Table, shown
 from forewarn.core.names import HostName, MachineName, ScopeId
-from forewarn.core.periods import TERMINATE_NOTICE_MAX, TERMINATE_NOTICE_MIN, Periods
+from forewarn.core.periods import TERMINATE_NOTICE_MAX, TERMINATE_NOTICE_MIN, Periods, spell
 from forewarn.core.rosters import Declaration
 from forewarn.core.scopes import (
     UPDATE_DOMAINS_DEFAULT,
@@ -94,6 +94,11 @@ def load_fleet(path: Path, default_enabling: Enabling = Enabling.ON_REQUEST) -> 
 
     Raises: Malformed, with all that is wrong and one line for each fault.
     """
+    return parse_fleet(read_fleet(path), str(path), default_enabling)
+
+
+def read_fleet(path: Path) -> str:
+    """The text of a fleet file. Raises: Malformed."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -102,11 +107,10 @@ def load_fleet(path: Path, default_enabling: Enabling = Enabling.ON_REQUEST) -> 
         ) from error
     try:
         # Some editors begin a file with a byte order mark.
-        text = content.decode("utf-8-sig")
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise Malformed(f"{path}:{line}: not UTF-8: save the file in that encoding") from error
-    return parse_fleet(text, str(path), default_enabling)
+        raise Faulty(f"{path}:{line}: not UTF-8: save the file in that encoding") from error
 
 
 def parse_fleet(
@@ -139,10 +143,10 @@ def _parse_toml(text: str, name: str) -> Mapping[str, object]:
         what, _, where = str(error).removesuffix(")").rpartition(" (at ")
         found = re.match(r"line (\d+)", where)
         line = text.count("\n") + 1 if found is None else int(found[1])
-        raise Malformed(f"{name}:{line}: not TOML: {what}: mend it at {where}") from error
+        raise Faulty(f"{name}:{line}: not TOML: {what}: mend it at {where}") from error
     except (RecursionError, ValueError) as error:
         # What tomllib lets through: brackets without end, and numbers of thousands of digits.
-        raise Malformed(f"{name}:1: not TOML: {error}: mend it") from error
+        raise Faulty(f"{name}:1: not TOML: {error}: mend it") from error
 
 
 def _periods(table: Table) -> Periods:
@@ -152,7 +156,7 @@ def _periods(table: Table) -> Periods:
         duration = table.duration(key)
         least = _PERIODS_MIN.get(key, timedelta())
         if duration is not None and duration < least:
-            remedy = f'give "{least // timedelta(seconds=1)}s" or more'
+            remedy = f'give "{spell(least)}" or more'
             table.fault(key, f"{key} = {shown(table.members[key])} is too short", remedy)
         elif duration is not None:
             given[key] = duration
@@ -243,11 +247,11 @@ def _addresses(table: Table, label: str, owners: _Owners) -> tuple[str, ...]:
             continue
         if ip_address(address).is_unspecified or ip_address(address).is_multicast:
             what = f"nobody speaks from address {shown(given)}"
-            table.faults.add(Fault(place, what, "give the address of the machine itself"))
+            table.faults.add(Fault(place, what, "give the address of the VM itself"))
         other, owner = owners.setdefault(address, (place, label))
         if other != place:
             what = f"address {address} of {label} is already that of {owner}"
-            table.faults.add(Fault(place, what, "give every machine its own", other))
+            table.faults.add(Fault(place, what, "give every VM its own", other))
         found.append(address)
     return tuple(found)
 
@@ -256,7 +260,7 @@ def _refuse_crowd(table: Table, scope: Scope, count: int) -> None:
     standalone = scope.kind is ScopeKind.STANDALONE and table.is_sound("kind", "machine")
     if standalone and count != 1:
         others = ", ".join(kind.value for kind in ScopeKind if kind is not ScopeKind.STANDALONE)
-        what = f"a standalone scope has one machine, this one has {count}"
+        what = f"a standalone scope has one VM, this one has {count}"
         table.fault("kind", what, f"give it one [[scope.machine]], or another kind: {others}")
 
 
@@ -271,7 +275,7 @@ def _refuse_notice(table: Table, scope: Scope) -> None:
         what = f"terminate_notice = {shown(table.members['terminate_notice'])} is out of bounds"
         table.fault("terminate_notice", what, 'give "5m" to "15m"')
     if scope.spot:
-        what = "spot machines get no terminate_notice"
+        what = "spot VMs get no terminate_notice"
         table.fault("terminate_notice", what, "remove terminate_notice, or spot = true")
 
 
@@ -281,7 +285,7 @@ def _refuse_same_machines(tables: list[Table], machines: tuple[Machine, ...]) ->
         place = (*table.place, "name")
         other = seen.setdefault(machine.name.lower(), place)
         if other != place and table.is_sound("name"):
-            what = f"machine {machine.name} is in this scope already"
+            what = f"VM {machine.name} is in this scope already"
             remedy = "give it another name; capitals make no difference"
             table.fault("name", what, remedy, other)
 

@@ -32,6 +32,10 @@ class Fault(NamedTuple):
     other: Place | None = None
 
 
+class Faulty(Malformed):
+    """A file that cannot be taken: one line for each fault, each with its place and remedy."""
+
+
 class Faults:
     """What is wrong with one file, so that one look at it mends all."""
 
@@ -49,13 +53,13 @@ class Faults:
     def raise_any(self, name: str, text: str) -> None:
         """Refuse the file if anything was wrong with it, one line for each fault.
 
-        Raises: Malformed.
+        Raises: Faulty.
         """
         if not self._found:
             return
         places = Places(text)
         found = sorted(self._found, key=lambda fault: places.line(fault.place))
-        raise Malformed(
+        raise Faulty(
             "\n".join(f"{name}:{places.line(one.place)}: {_told(one, places)}" for one in found)
         )
 

@@ -20,8 +20,8 @@ from forewarn.core.events import (
 from forewarn.core.journal import SERVICE, Actor, Role, What
 from forewarn.core.ledgers import Decision, Ledger
 from forewarn.core.names import EventId
-from forewarn.core.periods import Periods
-from forewarn.core.scopes import AutoApproval, Scope
+from forewarn.core.periods import Periods, spell
+from forewarn.core.scopes import AutoApproval, Scope, ScopeKind
 from forewarn.core.wishes import IfNotTold, Wish
 from forewarn.errors import Refused
 
@@ -137,9 +137,15 @@ def _check_cause(wish: Wish) -> None:
 
 def _check_periods(wish: Wish) -> None:
     if wish.notice is not None and wish.notice > periods.ANNOUNCED_AHEAD_MAX:
-        raise Refused(f"a notice of {wish.notice} is too long: a year is the most")
+        raise Refused(
+            f"a notice of {spell(wish.notice)} is too long: "
+            f"give {spell(periods.ANNOUNCED_AHEAD_MAX)} at most"
+        )
     if wish.duration is not None and not timedelta() <= wish.duration <= periods.DURATION_MAX:
-        raise Refused(f"a duration of {wish.duration} cannot be: give a day at most")
+        raise Refused(
+            f"a duration of {spell(wish.duration)} cannot be: "
+            f"give 0s to {spell(periods.DURATION_MAX)}"
+        )
 
 
 def _audience(ledger: Ledger, wish: Wish) -> Audience:
@@ -149,20 +155,28 @@ def _audience(ledger: Ledger, wish: Wish) -> Audience:
     # Hardware does not wait until somebody listens.
     if wish.cause is Cause.HARDWARE_FAILURE or wish.if_not_told is IfNotTold.RUN_UNANNOUNCED:
         return Audience.OPERATORS
-    raise Refused(f"{reason}; give --unannounced to go ahead without notice")
+    raise Refused(f"{reason}give --unannounced to go ahead without notice")
 
 
 def _why_not_told(ledger: Ledger, wish: Wish) -> str | None:
+    """Why guests would not be told, and what mends that; to be followed by another way."""
     scope = ledger.scope
     if not ledger.is_enabled:
         return (
             f"scope {scope.id} is not enabled: none of its VMs has asked for scheduled events "
-            "in the last 24 hours"
+            'in the last 24 hours; set enabled = "always" in the fleet file, or '
         )
     if wish.type is EventType.TERMINATE and scope.terminate_notice is None:
+        if scope.kind is not ScopeKind.SCALE_SET:
+            return (
+                f"scope {scope.id} is of kind {scope.kind.value}, and only VMs of a scale set are "
+                "told of a Terminate; "
+            )
+        if scope.spot:
+            return f"scope {scope.id} is a spot scale set, which has no terminate notification; "
         return (
             f"terminate notification is off for scope {scope.id}: "
-            'set terminate_notice = "5m" (up to "15m") on the scale set'
+            'set terminate_notice = "5m" (up to "15m") on the scale set in the fleet file, or '
         )
     return None
 
@@ -184,7 +198,8 @@ def _notice(scope: Scope, wish: Wish, audience: Audience) -> timedelta:
         return minimum
     if wish.notice < minimum:
         raise Refused(
-            f"a notice of {wish.notice} is below the minimum of {minimum} for {wish.type.value}: "
+            f"a notice of {spell(wish.notice)} is below the minimum of {spell(minimum)} "
+            f"for {wish.type.value}: "
             "give at least that, or leave --notice out"
         )
     return wish.notice

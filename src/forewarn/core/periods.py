@@ -82,6 +82,18 @@ def expected_duration(event: Event) -> timedelta:
     return TYPICAL_DURATION[event.type] if event.duration is None else event.duration
 
 
+def spell(length: timedelta) -> str:
+    """A length of time as a fleet file has it: "15m", "1h30m", "24h", "7d"."""
+    seconds = length.total_seconds()
+    minutes, rest = divmod(abs(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    # One day is a number of hours to people; a week is one of days.
+    days, hours = divmod(hours, 24) if hours >= 48 else (0, hours)  # noqa: PLR2004
+    amounts = ((days, "d"), (hours, "h"), (minutes, "m"), (rest, "s"))
+    text = "".join(f"{amount:g}{unit}" for amount, unit in amounts if amount)
+    return f"{'-' if seconds < 0 else ''}{text or '0s'}"
+
+
 def whole_second(instant: datetime) -> datetime:
     """The instant, rounded up to a second: the wire has no fractions."""
     if instant.microsecond == 0:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from forewarn.core import events, ledgers, periods
+from forewarn.core import events, ledgers, periods, spacing
 from forewarn.core.events import Event, EventStatus
 from forewarn.core.journal import SERVICE, What
 from forewarn.core.ledgers import Decision, Ledger
+from forewarn.core.periods import Periods
 
 
 def unpublished(ledger: Ledger) -> tuple[Event, ...]:
@@ -16,7 +17,7 @@ def unpublished(ledger: Ledger) -> tuple[Event, ...]:
     return tuple(e for e in ledgers.visible(ledger.events) if e.readable_at is None)
 
 
-def publish(ledger: Ledger, now: datetime) -> Decision:
+def publish(ledger: Ledger, now: datetime, rules: Periods) -> Decision:
     """Write down that the ledger's document is readable now.
 
     If publishing took longer than the margin, NotBefore is moved later first, so that the
@@ -29,8 +30,9 @@ def publish(ledger: Ledger, now: datetime) -> Decision:
         decision = ledgers.then(decision, step)
         earliest = periods.whole_second(now + event.notice)
         if event.status is EventStatus.SCHEDULED and event.not_before < earliest:
-            moved = events.postpone(readable, to=earliest)
-            text = f"publishing took long: from {event.not_before:%FT%TZ} to {earliest:%FT%TZ}"
+            to = spacing.not_before(decision.ledger, replace(readable, not_before=earliest), rules)
+            moved = events.postpone(readable, to=to)
+            text = f"publishing took long: from {event.not_before:%FT%TZ} to {to:%FT%TZ}"
             step = ledgers.note(decision.ledger, What.MOVED, SERVICE, now, moved, text)
             decision = ledgers.then(decision, step)
     return decision

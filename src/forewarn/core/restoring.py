@@ -63,13 +63,14 @@ def restore(  # noqa: PLR0913 - the whole context of one decision
     for event in ledger.open_events:
         if event.status is EventStatus.STARTED:
             step = _give_up(decision.ledger, event, actor, now)
-        elif events.is_due(event, now) or event.not_before <= now:
-            step = starting.cancel(decision.ledger, event.id, actor, now, "overdue after restore")
-            if overdue is Overdue.REANNOUNCE:
+        else:
+            # Its id may have come to an end since the backup, and never comes back.
+            is_late = events.is_due(event, now) or event.not_before <= now
+            why = "overdue after a restore" if is_late else "restored under a new id"
+            step = starting.cancel(decision.ledger, event.id, actor, now, why)
+            if overdue is Overdue.REANNOUNCE or not is_late:
                 again = _again(step.ledger, event, new_id, now, rules, actor)
                 step = ledgers.then(step, again)
-        else:
-            continue
         decision = ledgers.then(decision, step)
     return decision
 
@@ -102,12 +103,12 @@ def _again(
         machines=machines,
         announced_by=actor.name,
         announced_at=now,
-        not_before=periods.whole_second(now + event.notice + rules.margin),
+        not_before=max(event.not_before, periods.whole_second(now + event.notice + rules.margin)),
         earlier=(),
         readable_at=None,
         approval=None,
         hold="",
     )
     again = replace(again, not_before=spacing.not_before(ledger, again, rules))
-    text = f"in the place of {event.id}, which a restore made overdue"
+    text = f"in the place of {event.id}, after a restore"
     return ledgers.note(ledger, What.ANNOUNCED, actor, now, again, text)

@@ -38,7 +38,8 @@ def enroll(
     scopes.check(declared.scope)
     _refuse_clash(before, declared.scope, origin)
     machines = _merged(before, declared, origin)
-    removed = [m.name for m in before.machines if all(m.name != kept.name for kept in machines)]
+    kept = {machine.name.lower() for machine in machines}
+    removed = [m.name for m in before.machines if m.name.lower() not in kept]
     scope = replace(declared.scope, machines=machines)
     scopes.check(scope)
     _refuse_moves(ledger, scope)
@@ -62,11 +63,11 @@ def withdraw(ledger: Ledger, origin: Origin, actor: Actor, now: datetime) -> Dec
 
 def differences(before: Scope, after: Scope) -> str:
     """What changed between two rosters, in words; "" if nothing did."""
-    old = {machine.name: machine for machine in before.machines}
-    new = {machine.name: machine for machine in after.machines}
-    parts = [f"added {name}" for name in new if name not in old]
-    parts += [f"removed {name}" for name in old if name not in new]
-    parts += [f"changed {name}" for name in new if name in old and old[name] != new[name]]
+    old = {machine.name.lower(): machine for machine in before.machines}
+    new = {machine.name.lower(): machine for machine in after.machines}
+    parts = [f"added {machine.name}" for name, machine in new.items() if name not in old]
+    parts += [f"removed {machine.name}" for name, machine in old.items() if name not in new]
+    parts += [f"changed {m.name}" for name, m in new.items() if name in old and old[name] != m]
     is_new = not before.machines and parts
     if not is_new and replace(before, machines=()) != replace(after, machines=()):
         parts.append("changed the scope's settings")
@@ -84,14 +85,16 @@ def _refuse_clash(before: Scope, declared: Scope, origin: Origin) -> None:
 
 
 def _refuse_moves(ledger: Ledger, after: Scope) -> None:
-    """An event's machines are of one update domain, and guests were told so."""
+    """An event's machines are of one update domain, under names that guests were told."""
     for event in ledger.open_events:
         for name in event.machines:
             machine = after.machine(name)
-            if machine is not None and machine.update_domain != event.update_domain:
+            if machine is None:
+                continue
+            if (machine.name, machine.update_domain) != (name, event.update_domain):
                 raise Refused(
                     f"{name} of scope {after.id} has an open event, {event.id}, in update domain "
-                    f"{event.update_domain}: cancel it or let it end before moving the VM"
+                    f"{event.update_domain}: cancel it or let it end before changing that"
                 )
 
 

@@ -57,7 +57,7 @@ def hold(ledger: Ledger, event: Event, now: datetime, rules: Periods) -> str:
         shared = [machine for machine in event.machines if machine in other.machines]
         if shared:
             return f"{other.type.value} {other.id} is started on {shared[0]}"
-        if _other_domain(event, other):
+        if is_maintenance(event) and event.update_domain != other.update_domain:
             return (
                 f"{other.type.value} {other.id} is started in update domain {other.update_domain}"
             )
@@ -74,21 +74,15 @@ def rested_at(ledger: Ledger, event: Event, rules: Periods) -> datetime | None:
         for other in ledger.events
         if other.ended_at is not None
         and other.status is EventStatus.COMPLETED
-        and _other_domain(event, other)
+        and is_maintenance(event)
+        and is_maintenance(other)
+        and event.update_domain != other.update_domain
     ]
     return max(ends) + recovery(ledger.scope, rules) if ends else None
 
 
-def _other_domain(event: Event, other: Event) -> bool:
-    return (
-        is_maintenance(event)
-        and is_maintenance(other)
-        and event.update_domain != other.update_domain
-    )
-
-
 def start_if_free(ledger: Ledger, event_id: EventId, now: datetime, rules: Periods) -> Decision:
-    """Start a due event if nothing holds it; write down what does, each time it is another thing."""
+    """Start a due event if nothing holds it; else write down what does."""
     event = ledger.event(event_id)
     if not events.is_due(event, now):
         return Decision(ledger)
@@ -96,6 +90,11 @@ def start_if_free(ledger: Ledger, event_id: EventId, now: datetime, rules: Perio
     if not holding:
         started = events.start(event, now=now)
         return ledgers.note(ledger, What.STARTED, SERVICE, now, started, _why_started(event))
+    return hold_back(ledger, event, holding, now)
+
+
+def hold_back(ledger: Ledger, event: Event, holding: str, now: datetime) -> Decision:
+    """Write down what keeps a due event from starting, each time it is another thing."""
     if holding == event.hold:
         return Decision(ledger)
     held = replace(event, hold=holding)

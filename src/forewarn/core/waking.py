@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import replace
 from datetime import datetime
+from typing import Final
 
 from forewarn.core import events, starting
 from forewarn.core.events import Audience, Event, EventStatus, Result
 from forewarn.core.ledgers import Decision, Ledger, forgettable, then
 from forewarn.core.names import EventId, MachineName
 from forewarn.core.periods import Periods
+
+UNSERVED: Final = "the clock was set forward: its notice has not really passed"
 
 
 def wake(ledger: Ledger, now: datetime, rules: Periods) -> datetime | None:
@@ -72,6 +75,10 @@ def start_due(
     decision = Decision(ledger)
     for event in ledger.events:
         if event.approval is None and event.id in unserved:
+            # What other conductors say holds it stands: two of them must not take turns.
+            if events.is_due(event, now) and not event.hold:
+                step = starting.hold_back(decision.ledger, event, UNSERVED, now)
+                decision = then(decision, step)
             continue
         step = starting.start_if_free(decision.ledger, event.id, now, rules)
         decision = then(decision, step)

@@ -73,7 +73,9 @@ def targets(scope: Scope, wish: Wish) -> tuple[Machine, ...]:
     known = {machine.name.lower() for machine in scope.machines}
     missing = [name for name in wish.machines if name.lower() not in known]
     if missing:
-        raise Unknown(f"no VM {missing[0]} in scope {scope.id}; `forewarn fleet` lists them")
+        raise Unknown(
+            f"no VM {', '.join(missing)} in scope {scope.id}; `forewarn fleet` lists them"
+        )
     chosen = tuple(m for m in scope.machines if m.name.lower() in wanted)
     for machine in chosen:
         if machine.presence is not Presence.RUNNING:

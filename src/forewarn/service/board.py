@@ -84,6 +84,11 @@ class Board:
         """What is up for a scope; None for a scope nobody ever declared."""
         return self._postings.get(scope)
 
+    def ledger(self, scope: ScopeId) -> Ledger | None:
+        """The newest ledger that was posted; None for a scope nobody ever declared."""
+        posting = self._postings.get(scope)
+        return None if posting is None else posting.ledger
+
     def shows(self, ledger: Ledger) -> bool:
         """Whether guests can read the document of this ledger now."""
         posting = self._postings.get(ledger.scope.id)

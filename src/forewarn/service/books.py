@@ -15,7 +15,7 @@ from forewarn.core import ledgers
 from forewarn.core.journal import Entry
 from forewarn.core.ledgers import Decision, Ledger
 from forewarn.core.names import Revision, ScopeId
-from forewarn.errors import Conflict, OutcomeUnknown, Unknown
+from forewarn.errors import Conflict, Malformed, OutcomeUnknown, Refused, Unknown
 from forewarn.ports.ids import Ids
 from forewarn.ports.store import CommitId, Record, Store, Write
 from forewarn.wire import records
@@ -25,18 +25,30 @@ REPEATS_MAX: Final = 5
 PAGE: Final = 1000
 
 Ledgers = Mapping[ScopeId, Ledger]
+Latest = Callable[[ScopeId], Ledger | None]
+Lane = Callable[[Sequence[ScopeId]], AbstractContextManager[object]]
 
 
 class Books:
     """Loads and amends ledgers, and tells its readers of every ledger it committed."""
 
     def __init__(
-        self, store: Store, ids: Ids, turn: AbstractContextManager[object] | None = None
+        self,
+        store: Store,
+        ids: Ids,
+        turn: AbstractContextManager[object] | None = None,
+        lane: Lane | None = None,
+        latest: Latest | None = None,
     ) -> None:
         self._store = store
         self._ids = ids
         # Where several threads commit, a lock: readers are told by one of them at a time.
         self._turn = nullcontext() if turn is None else turn
+        # There too, locks by scope: threads of one process queue rather than race. What keeps
+        # decisions apart is the compare-and-swap, and it alone does so between processes.
+        self._lane = _free_lane if lane is None else lane
+        # The newest ledgers this process was told of, to decide on without asking the store.
+        self._latest = _none_latest if latest is None else latest
         self._readers: list[Callable[[Ledger], None]] = []
 
     def tell(self, reader: Callable[[Ledger], None]) -> None:
@@ -77,11 +89,31 @@ class Books:
 
         Raises: what `decide` does, Unknown, Conflict after many attempts, Unavailable.
         """
+        with self._lane(scopes):
+            amended = self._amend_remembered(scopes, decide)
+            if amended is not None:
+                return amended
         for _ in range(CONFLICTS_MAX):
-            with suppress(Conflict):
+            with suppress(Conflict), self._lane(scopes):
                 found = self._load(scopes)
-                return {**found, **self._commit(found, decide(found))}
+                return {**found, **(self._commit(found, decide(found)) or {})}
         raise Conflict([records.key(scope) for scope in scopes])
+
+    def _amend_remembered(
+        self, scopes: Sequence[ScopeId], decide: Callable[[Ledgers], Sequence[Decision]]
+    ) -> Ledgers | None:
+        """Decide on the ledgers as this process knows them: a commit proves that they are current.
+
+        None where nothing was committed. A refusal, or that nothing need change, may be due to
+        what others committed meanwhile, so those are decided on the store's own ledgers.
+        """
+        remembered = {scope: ledger for scope in scopes if (ledger := self._latest(scope))}
+        if len(remembered) < len(scopes):
+            return None
+        with suppress(Malformed, Refused, Conflict):
+            committed = self._commit(remembered, decide(remembered))
+            return None if committed is None else {**remembered, **committed}
+        return None
 
     def open(self, decisions: Sequence[Decision]) -> None:
         """Commit ledgers of scopes that were never stored. Raises: Conflict, Unavailable."""
@@ -104,7 +136,8 @@ class Books:
 
     def _commit(
         self, before: Ledgers, decisions: Sequence[Decision], *, new: bool = False
-    ) -> dict[ScopeId, Ledger]:
+    ) -> dict[ScopeId, Ledger] | None:
+        """Commit what was decided; None if that is nothing at all."""
         writes: list[Write] = []
         entries: list[bytes] = []
         amended: list[Ledger] = []
@@ -117,7 +150,7 @@ class Books:
                 writes.append(Write(key, old.revision, records.dump_ledger(sealed.ledger)))
                 amended.append(sealed.ledger)
         if not writes and not entries:
-            return {}
+            return None
         versions = self._repeat(self._ids.commit_id(), tuple(writes), tuple(entries))
         committed = {
             ledger.scope.id: replace(
@@ -148,3 +181,11 @@ class Books:
 def _read(record: Record) -> Ledger:
     assert record.value is not None, "a ledger is never deleted"
     return records.load_ledger(record.value, record.version)
+
+
+def _free_lane(_: Sequence[ScopeId]) -> AbstractContextManager[object]:
+    return nullcontext()
+
+
+def _none_latest(_: ScopeId) -> Ledger | None:
+    return None

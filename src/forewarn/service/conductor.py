@@ -152,7 +152,7 @@ class Conductor:
         decision = Decision(ledger)
         # What guests cannot read yet is not readable, whatever the ledger says.
         if publishing.unpublished(ledger) and self._board.shows(ledger):
-            decision = publishing.publish(ledger, now)
+            decision = publishing.publish(ledger, now, self._rules)
         unserved = self._unserved(decision.ledger)
         started = waking.start_due(decision.ledger, now, self._rules, unserved)
         decision = ledgers.then(decision, started)

@@ -180,7 +180,7 @@ class Desk:
         return Placed(ledger, ledger.event(event_id))
 
     def _by_scope(self, wish: Wish, hosts: Sequence[str]) -> dict[ScopeId, list[MachineName]]:
-        found = [self.directory.machine(name) for name in wish.machines]
+        found = self.directory.machines(wish.machines)
         for host in hosts:
             found.extend(self.directory.host(host))
         if not found:

@@ -6,7 +6,7 @@ threads need no lock: each question is answered by reading one key of one dict.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from forewarn.core.ledgers import Ledger
 from forewarn.core.names import EventId, MachineName, Revision, ScopeId
@@ -72,6 +72,19 @@ class Directory:
             choices = ", ".join(f"{scope}/{machine}" for scope, machine in found)
             raise Refused(f"{name} is the name of several VMs: say which of {choices}")
         return found[0]
+
+    def machines(self, names: Sequence[str]) -> list[tuple[ScopeId, MachineName]]:
+        """Several machines. Raises: Unknown, with all names that nothing has; Refused."""
+        found: list[tuple[ScopeId, MachineName]] = []
+        unknown: list[str] = []
+        for name in names:
+            try:
+                found.append(self.machine(name))
+            except Unknown:
+                unknown.append(name)
+        if unknown:
+            raise Unknown(f"no VM {', '.join(unknown)}; `forewarn fleet` lists them")
+        return found
 
     def host(self, name: str) -> tuple[tuple[ScopeId, MachineName], ...]:
         """The machines that run on a host. Raises: Unknown."""

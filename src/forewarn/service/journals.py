@@ -91,33 +91,38 @@ class Journals:
         return found.scope, found.event
 
     def prune(self, before: datetime, actor: Actor) -> int:
-        """Forget what was committed before an instant, and note that. Export it first.
+        """Forget the entries before an instant, and note how many they were. Export them first.
 
         Raises: Unavailable.
         """
-        cut = self._first_since(before)
-        if cut is None:
+        cut, pruned = self._cut(before)
+        if not pruned:
             return 0
-        pruned = self.store.prune(cut)
+        self.store.prune(cut)
         self.books.journalize(
             Entry(
                 at=self.clock.now(),
                 scope=ScopeId(""),
                 what=What.PRUNED,
                 actor=actor,
-                note=f"{pruned} commits before {before:%FT%TZ}",
+                note=f"{pruned} entries before {before:%FT%TZ}",
             )
         )
         return pruned
 
-    def _first_since(self, before: datetime) -> Cursor | None:
-        """The first commit whose journal reaches to the instant; without entries, it has no time."""
-        cursor = Cursor("")
+    def _cut(self, before: datetime) -> tuple[Cursor, int]:
+        """The first commit whose journal reaches to the instant, and the entries of those before.
+
+        The newest commit is kept in any case.
+        """
+        cursor, older = Cursor(""), 0
+        newest = self.store.head()
         while True:
             page = self.page(cursor, PAGE, Filter())
             for line in page.lines:
-                if line.entry.at >= before:
-                    return line.cursor
+                if line.entry.at >= before or line.cursor == newest:
+                    return line.cursor, older
+                older += 1
             if page.is_last:
-                return page.cursor or None
+                return page.cursor, older
             cursor = page.cursor

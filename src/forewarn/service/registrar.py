@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from forewarn.core import rosters
-from forewarn.core.journal import Actor
+from forewarn.core.journal import Actor, Entry
 from forewarn.core.ledgers import Decision, Ledger
 from forewarn.core.names import ScopeId
 from forewarn.core.rosters import Declaration
@@ -64,7 +64,7 @@ class Registrar:
         self._amend(changed, declared, origin, actor)
         decided = [*opened.values(), *(wanted[scope] for scope in changed)]
         return tuple(
-            f"{decision.ledger.scope.id}: {decision.entries[0].note}"
+            f"{decision.ledger.scope.id}: {'; '.join(map(_said, decision.entries))}"
             for decision in decided
             if decision.entries
         )
@@ -97,6 +97,14 @@ class Registrar:
         if declaration is None:
             return rosters.withdraw(ledger, origin, actor, now)
         return rosters.enroll(ledger, declaration, origin, actor, now)
+
+
+def _said(entry: Entry) -> str:
+    """A change in words; an event that is called off or narrowed is named."""
+    if entry.event is None:
+        return entry.note
+    event = entry.event
+    return f"{entry.what.value} {event.type.value} {event.id} ({entry.note})"
 
 
 def _blank(declaration: Declaration) -> Ledger:

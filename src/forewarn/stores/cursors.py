@@ -26,7 +26,7 @@ def position_of(cursor: Cursor) -> int:
     if cursor == BEGINNING:
         return 0
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= _DIGITS_MAX):
-        raise Malformed(f"{cursor!r} is not a cursor of this store")
+        raise Malformed(f"{cursor[:50]!r} is not a cursor of the journal: give one that it told")
     return int(cursor)
 
 
@@ -40,5 +40,8 @@ def resume(cursor: Cursor, *, oldest: int, newest: int) -> int:
     """
     position = position_of(cursor)
     if cursor != BEGINNING and not oldest - 1 <= position <= newest:
-        raise Pruned(f"the journal does not reach cursor {cursor}: scan, then follow from the head")
+        raise Pruned(
+            f"the journal does not reach cursor {cursor}: older entries were pruned, or it is "
+            "another service's; leave --since out to read all there is"
+        )
     return position

@@ -1,27 +1,31 @@
 """SqliteStore: records and journal in one SQLite file, held by one process at a time.
 
 One connection, one lock. A second process is refused instead of deciding on the same ledgers.
-A commit is one transaction in the write-ahead log, synced before it returns.
+A commit is in the write-ahead log and synced before it returns; those that wait at the same
+time share one transaction and one sync, each with its own outcome.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from forewarn.errors import Conflict, Fenced, Unavailable
+from forewarn.errors import OutcomeUnknown, Unavailable
 from forewarn.ports.clock import Clock
 from forewarn.ports.store import Change, CommitId, Cursor, Lease, Record, Touch, Write
 from forewarn.stores.cursors import cursor_at, position_of, resume
-from forewarn.stores.sqlite_file import Connection, copy, opened, transaction, translated
+from forewarn.stores.lane import Lane
+from forewarn.stores.sqlite_commits import Asked, Versions, commit_together
+from forewarn.stores.sqlite_file import Connection, copy, opened, pour, transaction, translated
 from forewarn.stores.sqlite_schema import MIGRATIONS
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_GIVING_WAY: Final = timedelta(milliseconds=1)
 
 
 class SqliteStore:
@@ -37,6 +41,9 @@ class SqliteStore:
         # Guards the connection; notified by each commit and by closing.
         self._changed = threading.Condition()
         self._connection: Connection | None = opened(self._path, migrations)
+        # Held while a copy is made; taken before the lock above, never after it.
+        self._copying = threading.Lock()
+        self._lane = Lane[Asked, Versions](self._commit_waiting)
 
     def get(self, keys: Sequence[str]) -> Mapping[str, Record]:
         with self._turn() as db:
@@ -63,17 +70,7 @@ class SqliteStore:
         lease: Lease | None = None,
     ) -> Mapping[str, int]:
         assert len({write.key for write in writes}) == len(writes), "a key is written once"
-        with self._transaction() as db:
-            position = _position_of_commit(db, commit_id)
-            if position is not None:
-                return _touched_by(db, position)
-            if lease is not None and not self._holds(db, lease):
-                raise Fenced(f"lease {lease.name} is no longer held by {lease.owner}")
-            lost = [w.key for w in writes if _record(db, w.key).version != w.expected]
-            if lost:
-                raise Conflict(lost)
-            _write(db, commit_id, writes, journal)
-        return {write.key: write.expected + 1 for write in writes}
+        return self._lane.go(Asked(commit_id, writes, journal, lease))
 
     def changes(self, after: Cursor, limit: int, wait: timedelta = timedelta()) -> Sequence[Change]:
         assert limit > 0, "a page holds at least one change"
@@ -113,27 +110,32 @@ class SqliteStore:
             return db.execute("DELETE FROM commits WHERE position < ?", (end,)).rowcount
 
     def backup_to(self, path: Path) -> None:
-        """Write a consistent copy to a new file; commits wait until it is made.
+        """Write a consistent copy to a new file, while commits go on between its steps.
 
         Raises: Refused if there is such a file already, Unavailable.
         """
-        with self._turn() as db:
-            copy(db, path)
+        with self._copying:
+            copy(path, self._pour)
 
     def close(self) -> None:
         """Let go of the file. Whoever waits for changes is told that the store is gone."""
-        with self._changed, translated(self._path):
+        with self._changed:
             connection, self._connection = self._connection, None
             self._changed.notify_all()
+        # A copy that is being made ends at its next step, and only then is the file free.
+        with self._copying, translated(self._path):
             if connection is not None:
                 connection.close()
 
     @contextmanager
     def _turn(self) -> Iterator[Connection]:
         with self._changed, translated(self._path):
-            if self._connection is None:
-                raise Unavailable(f"the database {self._path} is closed")
-            yield self._connection
+            yield self._held()
+
+    def _held(self) -> Connection:
+        if self._connection is None:
+            raise Unavailable(f"the database {self._path} is closed")
+        return self._connection
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
@@ -141,6 +143,40 @@ class SqliteStore:
             with transaction(db, self._path):
                 yield db
             self._changed.notify_all()
+
+    def _pour(self, other: Connection) -> None:
+        with self._turn() as db:
+            pour(db, other, self._give_way)
+
+    def _give_way(self) -> None:
+        """Let others have the file for a moment; it may be closed afterwards."""
+        # Let go of only for an instant, the lock would come back before anyone had woken up.
+        self._changed.wait(_GIVING_WAY.total_seconds())
+        self._held()
+
+    def _commit_waiting(
+        self, aboard: Callable[[], Sequence[Asked]]
+    ) -> Sequence[Versions | Exception]:
+        with self._changed:
+            db = self._held()
+            # Asked for only now: whoever came while this waited for its turn goes with it.
+            outcomes = self._attempt(db, aboard())
+            self._changed.notify_all()
+            return outcomes
+
+    def _attempt(self, db: Connection, group: Sequence[Asked]) -> list[Versions | Exception]:
+        """Commit a group in one transaction. Nobody is told a thing before all of it is durable."""
+        try:
+            with translated(self._path), transaction(db, self._path):
+                return commit_together(db, group, lambda lease: self._holds(db, lease))
+        except OutcomeUnknown as unknown:
+            return [OutcomeUnknown(str(unknown)) for _ in group]
+        except Exception as error:  # noqa: BLE001 - even a bug is raised where it was asked for
+            if len(group) == 1:
+                return [error]
+            # Nothing was written. What one of them brought about, such as a full disk, is not
+            # to be the others' outcome too.
+            return [outcome for asked in group for outcome in self._attempt(db, [asked])]
 
     def _holds(self, db: Connection, lease: Lease) -> bool:
         held, expires = _lease(db, lease.name) or (None, self._clock.now())
@@ -150,36 +186,6 @@ class SqliteStore:
 def _record(db: Connection, key: str) -> Record:
     row = db.execute("SELECT version, value FROM records WHERE key = ?", (key,)).fetchone()
     return Record(key, *row) if row else Record(key, 0, None)
-
-
-def _write(
-    db: Connection, commit_id: CommitId, writes: Sequence[Write], journal: Sequence[bytes]
-) -> None:
-    position = db.execute("INSERT INTO commits (commit_id) VALUES (?)", (commit_id,)).lastrowid
-    db.executemany(
-        "INSERT INTO records (key, version, value) VALUES (?, ?, ?)"
-        " ON CONFLICT (key) DO UPDATE SET version = excluded.version, value = excluded.value",
-        [(write.key, write.expected + 1, write.value) for write in writes],
-    )
-    db.executemany(
-        "INSERT INTO touches (position, line, key, version) VALUES (?, ?, ?, ?)",
-        [(position, line, write.key, write.expected + 1) for line, write in enumerate(writes)],
-    )
-    db.executemany(
-        "INSERT INTO journal (position, line, entry) VALUES (?, ?, ?)",
-        [(position, line, entry) for line, entry in enumerate(journal)],
-    )
-
-
-def _position_of_commit(db: Connection, commit_id: CommitId) -> int | None:
-    query = "SELECT position FROM commits WHERE commit_id = ?"
-    row: tuple[int] | None = db.execute(query, (commit_id,)).fetchone()
-    return row[0] if row else None
-
-
-def _touched_by(db: Connection, position: int) -> Mapping[str, int]:
-    query = "SELECT key, version FROM touches WHERE position = ? ORDER BY line"
-    return dict(db.execute(query, (position,)).fetchall())
 
 
 def _lease(db: Connection, name: str) -> tuple[Lease, datetime] | None:

@@ -11,14 +11,14 @@ from __future__ import annotations
 import os
 import sqlite3
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Final
 
 from forewarn import __version__
-from forewarn.errors import InUse, OutcomeUnknown, Refused, Unavailable
+from forewarn.errors import Damaged, InUse, OutcomeUnknown, Refused, Unavailable
 from forewarn.stores.sqlite_schema import APPLICATION_ID
 
 Connection = sqlite3.Connection
@@ -26,6 +26,8 @@ Connection = sqlite3.Connection
 # Nobody shares the file, so nothing is worth waiting for but a predecessor that is just ending.
 _BUSY_SECONDS: Final = 0.5
 _PRIVATE: Final = 0o600
+# Of 4 KiB each: a step of a copy, which takes about as long as a commit.
+_PAGES_AT_ONCE: Final = 128
 
 # What went wrong, by SQLite's primary result code, and what to do next. A code that is not
 # here is a bug of ours, and crashes.
@@ -49,6 +51,11 @@ _FINAL_AT_OPENING: Final[Mapping[int, type[Refused]]] = {
     sqlite3.SQLITE_CORRUPT: Refused,
     sqlite3.SQLITE_NOTADB: Refused,
 }
+# Met later, these do not pass by themselves either.
+_LASTING: Final[Mapping[int, type[Unavailable]]] = {
+    sqlite3.SQLITE_CORRUPT: Damaged,
+    sqlite3.SQLITE_NOTADB: Damaged,
+}
 _NONE_FINAL: Final[Mapping[int, type[Refused]]] = {}
 # After these the last frame of the transaction was certainly not written. After any other, such
 # as a failed sync, a crash might still bring the transaction back.
@@ -64,10 +71,10 @@ def translated(path: Path, final: Mapping[int, type[Refused]] = _NONE_FINAL) -> 
         code = _primary_code(error)
         if code not in _TROUBLES:
             raise
-        family = final.get(code, Unavailable)
+        family = final.get(code, _LASTING.get(code, Unavailable))
         raise family(f"the database {path} {_TROUBLES[code]} (SQLite: {error})") from error
     except OSError as error:
-        raise Unavailable(f"the database {path} cannot be written: {error}") from error
+        raise Unavailable(f"the database {path} cannot be written: {error.strerror}") from error
 
 
 def opened(path: Path, migrations: Sequence[str]) -> Connection:
@@ -76,6 +83,8 @@ def opened(path: Path, migrations: Sequence[str]) -> Connection:
     Raises: Refused if it is held by another process, damaged, foreign or newer; Unavailable.
     """
     with translated(path, _FINAL_AT_OPENING):
+        _assert_writable_disk(path)
+        _assert_not_cut_off(path)
         # Made beforehand for its mode, and never opened by us if it is there: see rule 2.
         with suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _PRIVATE))
@@ -113,14 +122,16 @@ def transaction(db: Connection, path: Path) -> Iterator[None]:
         # What matters is the first failure; this one could only repeat it.
         with suppress(sqlite3.Error):
             _undo(db)
-        if _primary_code(error) in _CERTAINLY_UNDONE:
+        code = _primary_code(error)
+        if code in _CERTAINLY_UNDONE or code in _LASTING:
             raise
         raise OutcomeUnknown(
-            f"the database {path} failed while committing ({error}): repeat the commit"
+            f"the database {path} {_TROUBLES.get(code, 'failed')}; whether the last commit took"
+            f" effect is not known: repeat the commit (SQLite: {error})"
         ) from error
 
 
-def copy(db: Connection, target: Path) -> None:
+def copy(target: Path, fill: Callable[[Connection], None]) -> None:
     """A private, complete and synced copy under a name that was free, or nothing."""
     with translated(target):
         _assert_free(target)
@@ -129,7 +140,9 @@ def copy(db: Connection, target: Path) -> None:
         partial = Path(name)
         try:
             with closing(sqlite3.connect(partial, isolation_level=None)) as other:
-                db.backup(other)
+                # It is synced below, when nobody waits for the source any more.
+                other.execute("PRAGMA synchronous = OFF")
+                fill(other)
                 # One plain file, which can also be read where nothing can be written.
                 other.execute("PRAGMA journal_mode = DELETE")
             _sync(partial)
@@ -139,6 +152,35 @@ def copy(db: Connection, target: Path) -> None:
         except BaseException:
             partial.unlink(missing_ok=True)
             raise
+
+
+def _assert_writable_disk(path: Path) -> None:
+    """SQLite would call it an I/O error, or find out later."""
+    if os.statvfs(path.parent).f_flag & os.ST_RDONLY:
+        raise Unavailable(
+            f"the database {path} is on a read-only disk: see the kernel's log for disk errors, and"
+            " mount it for writing"
+        )
+
+
+def _assert_not_cut_off(path: Path) -> None:
+    """SQLite would take an empty file for a new database, and throw its log away."""
+    log = Path(f"{path}-wal")
+    is_empty = not path.exists() or path.stat().st_size == 0
+    if is_empty and log.exists() and log.stat().st_size:
+        raise Refused(
+            f"the database {path} is empty or gone, but its log {log} is not: put the file back if"
+            " you can, else move the log away and restore a backup"
+        )
+
+
+def pour(db: Connection, other: Connection, give_way: Callable[[], None] = lambda: None) -> None:
+    """Fill another database with what this one holds at the end.
+
+    Between steps `give_way` is called, and may let others write: what is written through this
+    same connection SQLite brings to the other one as well (sqlite.org/backup.html).
+    """
+    db.backup(other, pages=_PAGES_AT_ONCE, progress=lambda *_: give_way())
 
 
 def _primary_code(error: sqlite3.Error) -> int:
@@ -185,7 +227,7 @@ def _schema_version(db: Connection, path: Path, *, newest: int) -> int:
 def _upgrade(db: Connection, path: Path, version: int, migrations: Sequence[str]) -> None:
     backup = _free_name(path, len(migrations)) if version else None
     if backup is not None:
-        copy(db, backup)
+        copy(backup, lambda other: pour(db, other))
     try:
         # A script cannot join a transaction that is open already, so it begins its own.
         db.executescript("BEGIN IMMEDIATE;" + "".join(migrations[version:]))

@@ -90,11 +90,11 @@ def are_apart(one: Event, other: Event) -> bool:
 def may_wait(event: Event, ledger: Ledger, now: datetime) -> bool:
     """Whether something keeps a due event from starting that is allowed to."""
     for other in ledger.events:
-        apart = are_apart(event, other)
+        elsewhere = is_maintenance(event) and event.update_domain != other.update_domain
         shared = set(other.machines) & set(event.machines)
-        if other.status is EventStatus.STARTED and (apart or shared):
+        if other.status is EventStatus.STARTED and (elsewhere or shared):
             return True
-        if other.status is EventStatus.COMPLETED and apart:
+        if other.status is EventStatus.COMPLETED and are_apart(event, other):
             assert other.ended_at is not None
             if now < other.ended_at + recovery(ledger.scope):
                 return True

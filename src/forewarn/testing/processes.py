@@ -64,15 +64,29 @@ def request(  # noqa: PLR0913 - all that an HTTP request can vary in
 class ServiceProcess:
     """`forewarn serve` over one data directory; survives as many deaths as a test wants."""
 
-    def __init__(self, data: Path, fleet: str | None, *options: str) -> None:
-        self.data = data
-        data.mkdir(parents=True, exist_ok=True)
-        self.fleet = data / "fleet.toml"
+    def __init__(
+        self,
+        data: Path,
+        fleet: str | None,
+        *options: str,
+        inside: Sequence[str] = (),
+        seen: Path | None = None,
+        log: Path | None = None,
+    ) -> None:
+        """Over this data directory; `inside` a command that runs another one in its own way.
+
+        Such a command may name the directory otherwise than we do: `seen` is how we see it.
+        """
+        self._inside = tuple(inside)
+        self._named = data
+        self.data = seen or data
+        self.data.mkdir(parents=True, exist_ok=True)
+        self.fleet = self.data / "fleet.toml"
         if fleet is not None:
             self.fleet.write_text(fleet, encoding="utf-8")
         self._options = options
         self._process: subprocess.Popen[str] | None = None
-        self.log = data / "serve.log"
+        self.log = log or self.data / "serve.log"
         self.metadata: list[str] = []
         self.control = ""
 
@@ -90,27 +104,51 @@ class ServiceProcess:
 
     @property
     def command(self) -> list[str]:
-        command = [sys.executable, "-m", "forewarn", "serve", "--json", "--data", str(self.data)]
+        command = [*self._inside, sys.executable, "-m", "forewarn", "serve", "--json"]
+        command += ["--data", str(self._named)]
         if self.fleet.exists():
-            command += ["--fleet", str(self.fleet)]
+            command += ["--fleet", str(self._named / self.fleet.name)]
         if "--metadata" not in self._options:
             command += ["--metadata", "127.0.0.1:0"]
         return [*command, *self._options]
 
     def start(self) -> None:
         """Start the service and wait until it serves."""
+        self.spawn()
+        self.await_serving()
+
+    def spawn(self) -> None:
+        """Start the service; it does not serve yet."""
         with self.log.open("a", encoding="utf-8") as log:
             self._process = subprocess.Popen(  # noqa: S603 - our own command
                 self.command, stdout=subprocess.PIPE, stderr=log, text=True
             )
+
+    def await_serving(self) -> None:
+        """Wait until it serves, and take note of its addresses."""
+        assert self._process is not None, "spawn it first"
         assert self._process.stdout is not None, "it was piped"
         line = self._process.stdout.readline()
         if not line:
-            self._process.wait(START_SECONDS_MAX)
+            self._wait()
             raise AssertionError(f"the service did not start:\n{self.log.read_text()}")
         addresses = json.loads(line)
         self.metadata = addresses["metadata"]
         self.control = addresses["control"]
+
+    def fail_to_start(self) -> tuple[int, str]:
+        """Start a service that must not come to serve; its exit status, and its last word."""
+        self.spawn()
+        assert self._process is not None, "it was spawned"
+        assert self._process.stdout is not None, "it was piped"
+        line = self._process.stdout.readline()
+        assert not line, f"it serves: {line}"
+        return self._wait(), self.log.read_text(encoding="utf-8").splitlines()[-1]
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, "start it first"
+        return self._process.pid
 
     def signal(self, number: signal.Signals) -> None:
         assert self._process is not None, "start it first"

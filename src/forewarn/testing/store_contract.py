@@ -5,9 +5,11 @@ The store must be empty, and must take its time from that clock.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import timedelta
 
 import pytest
@@ -306,6 +308,59 @@ class ConcurrencyContract:
         with ThreadPoolExecutor(COMMITTERS) as pool:
             assert list(pool.map(repeat, range(COMMITTERS))) == [1] * COMMITTERS
         assert len(follow(store, BEGINNING)) == 1
+
+    def test_each_of_many_commits_at_once_has_its_own_outcome(
+        self, store: Store, clock: SimulatedClock
+    ) -> None:
+        """One that is refused spoils no other, whether they are written together or not."""
+        lost = held(store.acquire("one", "east", MINUTE))
+        clock.advance(MINUTE)
+        lease = held(store.acquire("one", "west", MINUTE))
+        put(store, "taken", b"", commit_id="old")
+        together = threading.Barrier(5)
+
+        def commit(name: str, key: str, with_lease: Lease | None = None) -> str:
+            together.wait()
+            try:
+                versions = store.commit(CommitId(name), [Write(key, 0, b"")], [b""], with_lease)
+            except (Conflict, Fenced) as refusal:
+                return type(refusal).__name__
+            assert versions == {key: 1}
+            return "done"
+
+        with ThreadPoolExecutor(5) as pool:
+            for number in range(COMMITS_EACH):
+                outcomes = [
+                    pool.submit(commit, f"late {number}", "taken"),
+                    pool.submit(commit, f"free {number}", f"free/{number}"),
+                    pool.submit(commit, f"fenced {number}", f"fenced/{number}", lost),
+                    pool.submit(commit, "old", "taken"),
+                    pool.submit(commit, f"leased {number}", f"leased/{number}", lease),
+                ]
+                expected = ["Conflict", "done", "Fenced", "done", "done"]
+                assert [outcome.result() for outcome in outcomes] == expected
+
+        done = {f"{name} {n}" for name in ("free", "leased") for n in range(COMMITS_EACH)}
+        assert {change.commit_id for change in follow(store, BEGINNING)} == {"old", *done}
+        assert store.scan("fenced/", "", 10) == []
+
+    def test_of_many_commits_at_once_over_one_version_one_wins(self, store: Store) -> None:
+        together = threading.Barrier(COMMITTERS)
+
+        def commit(committer: int, version: int) -> int:
+            together.wait()
+            own = f"own/{committer}/{version}"
+            with suppress(Conflict):
+                store.commit(CommitId(own), [Write("hot", version, b""), Write(own, 0, b"")], [])
+                return 1
+            return 0
+
+        with ThreadPoolExecutor(COMMITTERS) as pool:
+            for version in range(COMMITS_EACH):
+                assert sum(pool.map(commit, range(COMMITTERS), [version] * COMMITTERS)) == 1
+
+        assert len(follow(store, BEGINNING)) == COMMITS_EACH
+        assert len(store.scan("own/", "", 100)) == COMMITS_EACH
 
 
 class StoreContract(

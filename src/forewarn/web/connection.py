@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import math
+from contextlib import suppress
+from dataclasses import replace
 from enum import Enum
 from typing import Final, Protocol, cast
 
 from forewarn.web import metadata
+from forewarn.web.allowances import BODY, PARSING, Allowance
 from forewarn.web.gate import Admission, Gate
 from forewarn.web.limits import Limits
 from forewarn.web.memo import Memo
@@ -49,6 +52,7 @@ _IDLE: Final = Phase.IDLE
 _ANSWERING: Final = Phase.ANSWERING
 _CLOSE: Final = Ending.CLOSE
 _NEVER: Final = math.inf
+_PARSING: Final = (Phase.IDLE, Phase.HEAD, Phase.BODY)
 
 
 class Reception(Protocol):
@@ -88,10 +92,12 @@ class Connection(asyncio.Protocol):
         "_at_eof",
         "_congested",
         "_deaf",
+        "_in_line",
         "_parser",
         "_reception",
         "_transport",
         "address",
+        "allowance",
         "deadline",
         "is_known",
         "is_last",
@@ -108,6 +114,10 @@ class Connection(asyncio.Protocol):
         # The guest does not read what we send; we do not read what it sends.
         self._congested = False
         self._deaf = False
+        # What is in `_ahead` waits for its turn, not for an answer.
+        self._in_line = False
+        # Set by the gate, before anything arrives.
+        self.allowance: Allowance
         self.listener = listener
         self.address = ""
         self.deadline = _NEVER
@@ -140,7 +150,8 @@ class Connection(asyncio.Protocol):
                 pass
 
     def data_received(self, data: bytes) -> None:
-        if self.phase is _IDLE:
+        self.allowance.left -= 1
+        if self.phase is _IDLE and self.allowance.left >= 0 and not self._in_line:
             decision = self._reception.memo.recall(data)
             if decision is not None:
                 self.phase = _ANSWERING
@@ -151,7 +162,8 @@ class Connection(asyncio.Protocol):
     def eof_received(self) -> bool:
         # Some guests say that they are done as soon as they have asked: they still get an answer.
         self._at_eof = True
-        if self.phase not in (Phase.ANSWERING, Phase.DRAINING):
+        is_asking = self._in_line and self.phase in _PARSING
+        if self.phase not in (Phase.ANSWERING, Phase.DRAINING) and not is_asking:
             return False
         self.is_last = self.is_last or not self._ahead
         return True
@@ -168,7 +180,7 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         self._congested = False
         if self.phase is Phase.DRAINING:
-            self._go_on()
+            self.allowance.line_up(self)
 
     # -- what the server does ----------------------------------------------------------------
 
@@ -184,7 +196,7 @@ class Connection(asyncio.Protocol):
             self.deadline = self._reception.gate.write_by
             if not self._congested:
                 # In a turn of its own: whoever sends much ahead does not hold up the others.
-                asyncio.get_running_loop().call_soon(self._go_on)
+                self.allowance.line_up(self)
         else:
             self.phase = _IDLE
             self.deadline = self._reception.gate.idle_by
@@ -208,11 +220,14 @@ class Connection(asyncio.Protocol):
     def expire(self) -> None:
         """End what has lasted too long."""
         match self.phase:
+            case Phase.IDLE | Phase.HEAD | Phase.BODY if self._in_line:
+                # It is we who are late: what has arrived is looked at first.
+                pass
             case Phase.IDLE:
                 self._transport.close()
                 self._close_by_deadline()
             case Phase.HEAD | Phase.BODY:
-                self._reception.refuse(self, refusals.TOO_SLOW)
+                self._refuse(refusals.TOO_SLOW)
             case Phase.WAITING:
                 self._reception.end_wait(self)
             case _:
@@ -221,7 +236,7 @@ class Connection(asyncio.Protocol):
     def retire(self) -> None:
         """Close as soon as what is under way is answered, or at once."""
         self.is_last = True
-        if self.phase is Phase.IDLE:
+        if self.phase is Phase.IDLE and not self._in_line:
             self._transport.close()
             self._close_by_deadline()
 
@@ -233,20 +248,40 @@ class Connection(asyncio.Protocol):
     # -- between the two ---------------------------------------------------------------------
 
     def _receive(self, data: bytes) -> None:
-        if self.phase in (Phase.IDLE, Phase.HEAD, Phase.BODY):
-            self._parse(data)
+        self.allowance.charge_bytes(len(data))
+        if self.phase in _PARSING:
+            if self.allowance.left >= 0 and not self._in_line:
+                self._parse(data)
+            else:
+                self._stand_in_line(data)
         elif self.phase in (Phase.ANSWERING, Phase.WAITING, Phase.DRAINING):
             self._ahead += data
-            if len(self._ahead) > self._reception.limits.ahead_bytes_max and not self._deaf:
-                self._deaf = True
-                self._transport.pause_reading()
+            if len(self._ahead) > self._reception.limits.ahead_bytes_max:
+                self._stop_hearing()
+        elif self.allowance.left < 0:
+            self._stand_in_line(b"")
+
+    def _stand_in_line(self, data: bytes) -> None:
+        """Look at this when it is the caller's turn again; hear no more than that until then."""
+        self._ahead += data
+        if self._in_line:
+            self._stop_hearing()
+        else:
+            self._in_line = True
+            self.allowance.line_up(self)
+
+    def _stop_hearing(self) -> None:
+        if not self._deaf:
+            self._deaf = True
+            self._transport.pause_reading()
 
     def _parse(self, data: bytes) -> None:
+        self.allowance.left -= PARSING
         begins = self._parser is None
         parser = self._parser = self._parser or RequestParser(self._reception.limits)
         match parser.feed(data):
             case Refusal() as refusal:
-                self._reception.refuse(self, refusal)
+                self._refuse(refusal)
             case Progress.COMPLETE:
                 self._complete(parser, data if begins else b"")
             case Progress.HEAD_INCOMPLETE:
@@ -257,10 +292,17 @@ class Connection(asyncio.Protocol):
                 if begins_body and parser.is_waiting_for_continue:
                     self._give_leave(parser)
 
+    def _refuse(self, refusal: Refusal) -> None:
+        # Whoever asked for a head takes a body for the beginning of the next answer.
+        is_head = self._parser is not None and self._parser.method == b"HEAD"
+        self._reception.refuse(self, replace(refusal, body=b"") if is_head else refusal)
+
     def _complete(self, parser: RequestParser, sent_at_once: bytes) -> None:
         assert parser.request is not None
         self._parser = None
         self._ahead = parser.rest
+        if parser.has_body:
+            self.allowance.left -= BODY
         self.is_last = self.is_last or (self._at_eof and not self._ahead)
         decision = metadata.decide(parser.request, self._reception.manners)
         # Only what stands alone is remembered; what is part of something may be part of a trick.
@@ -281,16 +323,21 @@ class Connection(asyncio.Protocol):
         assert parser.request is not None
         decision = metadata.decide(parser.request, self._reception.manners)
         if isinstance(decision.action, Refusal):
-            self._reception.refuse(self, decision.action)
+            self._refuse(decision.action)
         else:
             self._transport.write(CONTINUE)
 
-    def _go_on(self) -> None:
+    def go_on(self) -> None:
         """Look at what was sent ahead."""
-        if self.phase is not Phase.DRAINING or self._congested:
+        was_in_line, self._in_line = self._in_line, False
+        if self.phase is Phase.DRAINING and not self._congested:
+            self.phase = Phase.IDLE
+            self.deadline = self._reception.gate.idle_by
+        elif not was_in_line:
             return
-        self.phase = Phase.IDLE
-        self.deadline = self._reception.gate.idle_by
+        elif self.phase not in _PARSING:
+            self._hear_again()
+            return
         data, self._ahead = self._ahead, b""
         if data:
             self._parse(data)
@@ -302,7 +349,7 @@ class Connection(asyncio.Protocol):
             self._close_by_deadline()
 
     def _hear_again(self) -> None:
-        if self._deaf:
+        if self._deaf and not self._transport.is_closing():
             self._deaf = False
             self._transport.resume_reading()
 
@@ -327,4 +374,6 @@ class Connection(asyncio.Protocol):
         if self._at_eof:
             self._transport.close()
         elif self._transport.can_write_eof():
-            self._transport.write_eof()
+            # The guest may be gone, and nobody has told us yet.
+            with suppress(OSError):
+                self._transport.write_eof()

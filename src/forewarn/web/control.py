@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -19,7 +20,7 @@ from urllib.parse import urlencode
 from forewarn.core.events import Event
 from forewarn.core.journal import Actor, Entry, Role, What
 from forewarn.core.names import ScopeId
-from forewarn.errors import ForewarnError, Malformed, Unknown, UnknownEvent
+from forewarn.errors import ForewarnError, Malformed, Refused, Unknown, UnknownEvent
 from forewarn.ports.clock import Clock
 from forewarn.ports.store import Cursor
 from forewarn.service.books import Books
@@ -257,6 +258,7 @@ def _prune(parts: ControlParts, call: Call) -> Answer:
 
 def _backup(parts: ControlParts, call: Call) -> Answer:
     file = Path(wire.load(wire.Backup, call.body).file)
+    _refuse_target(file)
     # Written first: the last entry in a backup says when it was taken.
     parts.books.journalize(
         Entry(
@@ -271,6 +273,18 @@ def _backup(parts: ControlParts, call: Call) -> Answer:
     return reply(forms.BackupForm(path=str(file)))
 
 
+def _refuse_target(file: Path) -> None:
+    """Refuse a file that this process cannot make. Raises: Refused."""
+    if file.exists():
+        raise Refused(f"{file} exists already: name a new file")
+    if not file.parent.is_dir():
+        raise Refused(
+            f"there is no directory {file.parent} on the service's machine: make it first"
+        )
+    if not os.access(file.parent, os.W_OK):
+        raise Refused(f"the service may not write to {file.parent}: name another directory")
+
+
 def _behave(parts: ControlParts, call: Call) -> Answer:
     asked = wire.load(wire.Behavior, call.body)
     if parts.behave is None:
@@ -280,7 +294,16 @@ def _behave(parts: ControlParts, call: Call) -> Answer:
 
 
 def _known_scope(parts: ControlParts, text: str | None) -> ScopeId | None:
-    return None if text is None else parts.books.load(ScopeId(text.lower())).scope.id
+    """The scope that is meant, by its id or by its name alone. Raises: Unknown, Refused."""
+    if text is None:
+        return None
+    scope = ScopeId(text.lower())
+    if "/" not in scope:
+        named = [known for known in parts.desk.directory.scopes() if known.endswith(f"/{scope}")]
+        if len(named) > 1:
+            raise Refused(f"several scopes are called {text}: say which of {', '.join(named)}")
+        scope = named[0] if named else scope
+    return parts.books.load(scope).scope.id
 
 
 # Where an event's id stands in a path, between the slashes; "*" stands for it here.

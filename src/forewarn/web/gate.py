@@ -11,6 +11,7 @@ from collections.abc import Hashable
 from enum import Enum
 from typing import Final, Protocol
 
+from forewarn.web.allowances import CONNECTING, Allowance
 from forewarn.web.counters import Counters
 from forewarn.web.limits import Limits
 
@@ -34,6 +35,8 @@ class Visitor(Protocol):
 
     # On the event loop's clock.
     deadline: float
+    # Shared with all others from the same place.
+    allowance: Allowance
 
     def expire(self) -> None:
         """The deadline has passed."""
@@ -49,6 +52,9 @@ class Gate:
         self._connections_max = connections_max
         self._visitors: dict[Visitor, Hashable] = {}
         self._counts: Counter[Hashable] = Counter()
+        self._allowances: dict[Hashable, Allowance] = {}
+        # Places that nobody is connected from; what they took is remembered for a while.
+        self._left: set[Hashable] = set()
         self.set_time(0.0)
 
     def set_time(self, now: float) -> None:
@@ -74,6 +80,11 @@ class Gate:
     def _admit(self, visitor: Visitor, place: Hashable, quota: int) -> Admission:
         self._visitors[visitor] = place
         self._counts[place] += 1
+        allowance = self._allowances.get(place)
+        if allowance is None:
+            allowance = self._allowances[place] = Allowance(self._limits)
+        allowance.left -= CONNECTING
+        visitor.allowance = allowance
         self._counters.connections = len(self._visitors)
         count = self._counts[place]
         if len(self._visitors) > self._connections_max or count > quota * _TOLD_FACTOR:
@@ -93,10 +104,17 @@ class Gate:
         self._counts[place] -= 1
         if not self._counts[place]:
             del self._counts[place]
+            self._left.add(place)
 
     def sweep(self, now: float) -> None:
         """End what has lasted too long."""
         self.set_time(now)
+        for place in tuple(self._left):
+            if place in self._counts:
+                self._left.discard(place)
+            elif self._allowances[place].is_untouched(now):
+                self._left.discard(place)
+                del self._allowances[place]
         for visitor in self.visitors:
             if visitor.deadline <= now:
                 visitor.expire()

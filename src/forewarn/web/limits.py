@@ -17,6 +17,8 @@ class Limits:
     headers_max: int = 64
     # A start request has 60 bytes for each event: room for a thousand of them.
     body_bytes_max: int = 64 * 1024
+    # Clients that send chunks send one or two; each costs as much as a header, be it one byte.
+    body_chunks_max: int = 128
     # What we keep of requests that were sent before the one at hand is answered.
     ahead_bytes_max: int = 64 * 1024
     # What may lie in our memory because a guest does not read; documents are far smaller.
@@ -40,6 +42,18 @@ class Limits:
     connections_of_strangers_max: int = 256
     # Each costs a file descriptor and a few kB.
     connections_max: int = 50_000
+
+    # One machine with several agents asks a few times a second, and a benchmark of ours hundreds of
+    # times. This much takes 6 % of one core; whoever wants more is slowed down, not refused. A
+    # long poll counts once, however long it waits; a request that we have not seen before counts
+    # five times, and one with a body eight times, for that is what they cost.
+    requests_per_second_max: int = 4_000
+    # What may come at once after a silence; it is also the longest debt.
+    requests_burst_max: int = 4_000
+    # What one caller is answered before everybody else has a turn: a quarter of a millisecond.
+    requests_per_turn_max: int = 16
+    # Bytes that are no request of a known kind are counted in the same coin: a kilobyte, a request.
+    bytes_per_second_max: int = 4 * 1024 * 1024
 
     # Requests whose decision is remembered. A guest sends two or three that differ.
     memo_entries_max: int = 16_384

@@ -145,9 +145,10 @@ class MetadataServer:
             self._quiet.set()
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
+        # First of all: a sweep that breaks must not be the last one.
+        self._sweeping = loop.call_later(self.limits.sweep.total_seconds(), self._sweep, loop)
         self._responses.date(self._clock.now())
         self.gate.sweep(loop.time())
-        self._sweeping = loop.call_later(self.limits.sweep.total_seconds(), self._sweep, loop)
 
     # -- what connections ask ----------------------------------------------------------------
 
@@ -231,7 +232,7 @@ class MetadataServer:
         if address not in self._strangers and len(self._strangers) < STRANGERS_NAMED_MAX:
             self._strangers.add(address)
             self._log.warning(
-                "%s is no machine of the fleet, and was turned away",
+                "%s is no VM of the fleet, and was turned away",
                 address,
                 extra={"action": "stranger", **_origin(connection)},
             )

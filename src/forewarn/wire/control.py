@@ -6,6 +6,8 @@ What is shown in return is in `control_forms`.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from pathlib import PurePosixPath
@@ -13,20 +15,41 @@ from typing import Annotated, Final, Literal, TypeVar
 
 import msgspec
 
+from forewarn.core import periods
 from forewarn.core.events import Cause, EventSource, EventType, Result
+from forewarn.core.periods import spell
 from forewarn.core.wishes import IfNotTold, Wish
 from forewarn.errors import Malformed
 from forewarn.wire.control_forms import Form
 
-NOTICE_SECONDS_MAX: Final = 90 * 24 * 3600
-DURATION_SECONDS_MAX: Final = 24 * 3600
-POSTPONED_SECONDS_MAX: Final = 366 * 24 * 3600
+NOTICE_SECONDS_MAX: Final = int(periods.ANNOUNCED_AHEAD_MAX.total_seconds())
+DURATION_SECONDS_MAX: Final = int(periods.DURATION_MAX.total_seconds())
+POSTPONED_SECONDS_MAX: Final = NOTICE_SECONDS_MAX
 DESCRIPTION_LENGTH_MAX: Final = 1000
+NAME_LENGTH_MAX: Final = 300
+
+_AN_INSTANT: Final = "an instant with its time zone, such as 2026-11-16T09:00:00Z"
+
+_YEAR, _DAY = spell(periods.ANNOUNCED_AHEAD_MAX), spell(periods.DURATION_MAX)
+# What to give, for members that people type as options of the command line.
+_REMEDIES: Final[Mapping[str, str]] = {
+    "machines": f"a VM's name is text of 1 to {NAME_LENGTH_MAX} characters",
+    "hosts": f"--host is text of 1 to {NAME_LENGTH_MAX} characters",
+    "notice_seconds": f"--notice is 0s to {_YEAR}; as notice_seconds, a number",
+    "duration_seconds": f"--duration is 0s to {_DAY}; as duration_seconds, a number",
+    "description": f"--description is text of at most {DESCRIPTION_LENGTH_MAX} characters",
+    "by_seconds": f"--by is more than 0s and at most {_YEAR}; as by_seconds, a number",
+    "to": f"--to is {_AN_INSTANT}",
+    "before": f"--before is {_AN_INSTANT}",
+}
+
+# How msgspec ends a complaint about a member.
+_MEMBER: Final = re.compile(r" - at `\$\.(\w+).*`")
 
 # Sums with such an instant stay within the calendar, whatever is added.
 _YEARS: Final = range(1970, 9000)
 
-_Name = Annotated[str, msgspec.Meta(min_length=1, max_length=300)]
+_Name = Annotated[str, msgspec.Meta(min_length=1, max_length=NAME_LENGTH_MAX)]
 _Instant = Annotated[datetime, msgspec.Meta(tz=True)]
 
 _EnumT = TypeVar("_EnumT", bound=Enum)
@@ -91,7 +114,9 @@ class Postponement(Asked, frozen=True, kw_only=True):
             return _utc(self.to)
         if self.by_seconds is not None and self.to is None:
             return timedelta(seconds=self.by_seconds)
-        raise Malformed("give either `to`, an instant, or `by_seconds`, a number")
+        raise Malformed(
+            "give either --to, an instant, or --by, a length of time; as `to` or `by_seconds`"
+        )
 
 
 class Resolution(Asked, frozen=True, kw_only=True):
@@ -145,12 +170,21 @@ def load(kind: type[_AskedT], body: bytes) -> _AskedT:
         return msgspec.json.decode(body or b"{}", type=kind)
     # What is not JSON, what is not of this form, and bytes that are no text.
     except ValueError as error:
-        raise Malformed(f"the body cannot be understood: {error}") from error
+        raise Malformed(_complaint(str(error))) from error
 
 
 def dump(form: Form) -> bytes:
     """An answer's body."""
     return msgspec.json.encode(form)
+
+
+def _complaint(told: str) -> str:
+    """What msgspec tells, in words for whoever typed the value."""
+    member = _MEMBER.search(told)
+    if member is None:
+        return f"the body cannot be understood: {told}"
+    plain = f"the body cannot be understood: {member[1]}: {told[: member.start()]}"
+    return _REMEDIES.get(member[1], plain)
 
 
 def _named(kind: type[_EnumT], member: str, word: str) -> _EnumT:

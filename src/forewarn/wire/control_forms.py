@@ -15,7 +15,8 @@ from forewarn.core.events import Approval, Audience, Event, Outcome
 from forewarn.core.journal import Actor, Entry
 from forewarn.core.ledgers import Ledger
 from forewarn.core.names import ScopeId
-from forewarn.core.scopes import Machine
+from forewarn.core.scopes import Machine, Scope
+from forewarn.wire.instance import vm_id
 
 
 class Form(msgspec.Struct, frozen=True, kw_only=True):
@@ -253,7 +254,7 @@ def scope_form(ledger: Ledger) -> ScopeForm:
         user_operations_max=scope.user_operations_max,
         auto_approve=tuple(policy.value for policy in scope.auto_approve),
         incarnation=ledger.incarnation,
-        machines=tuple(_machine_form(machine) for machine in scope.machines),
+        machines=tuple(_machine_form(scope, machine) for machine in scope.machines),
     )
 
 
@@ -287,7 +288,7 @@ def _outcome_form(outcome: Outcome) -> OutcomeForm:
     )
 
 
-def _machine_form(machine: Machine) -> MachineForm:
+def _machine_form(scope: Scope, machine: Machine) -> MachineForm:
     return MachineForm(
         name=machine.name,
         addresses=machine.addresses,
@@ -295,7 +296,7 @@ def _machine_form(machine: Machine) -> MachineForm:
         update_domain=machine.update_domain,
         presence=machine.presence.value,
         origin=machine.origin.value,
-        vm_id=machine.vm_id,
+        vm_id=vm_id(scope, machine),
     )
 
 

@@ -107,11 +107,16 @@ def _compute(scope: Scope, machine: Machine, subscription_id: str) -> Node:
         "tagsList": tuple({"name": name, "value": value} for name, value in machine.tags),
         "userData": "",
         "version": "",
-        "vmId": machine.vm_id or _derived_id(f"{scope.id}/{machine.name.lower()}"),
+        "vmId": vm_id(scope, machine),
         "vmScaleSetName": scope.name if in_scale_set else "",
         "vmSize": machine.size,
         "zone": machine.zone,
     }
+
+
+def vm_id(scope: Scope, machine: Machine) -> str:
+    """The machine's id: the one that was given, or one derived from its names."""
+    return machine.vm_id or _derived_id(f"{scope.id}/{machine.name.lower()}")
 
 
 def _derived_id(name: str) -> str:

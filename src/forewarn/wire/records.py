@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
 from forewarn.core.journal import Entry
 from forewarn.core.ledgers import Ledger
 from forewarn.core.names import Revision, ScopeId
-from forewarn.errors import Refused
+from forewarn.errors import Damaged, Refused
+
+_DecodedT = TypeVar("_DecodedT")
 
 LEDGER_PREFIX: Final = "ledger/"
 # Raised when an older forewarn could no longer understand what is written.
@@ -52,14 +54,15 @@ def dump_ledger(ledger: Ledger) -> bytes:
 
 
 def load_ledger(value: bytes, revision: int) -> Ledger:
-    """A ledger from its bytes. Raises: Refused if a newer forewarn wrote it."""
-    written = _format.decode(value).format
+    """A ledger from its bytes. Raises: Refused if a newer forewarn wrote it, Damaged."""
+    written = _decoded(_format, value, "a ledger").format
     if written != FORMAT:
         raise Refused(
             f"a ledger is written in format {written}, this forewarn reads {FORMAT}: "
             "run the version that wrote it"
         )
-    return replace(_page.decode(value).ledger, revision=Revision(revision))
+    page = _decoded(_page, value, "a ledger")
+    return replace(page.ledger, revision=Revision(revision))
 
 
 def dump_entry(entry: Entry) -> bytes:
@@ -68,5 +71,15 @@ def dump_entry(entry: Entry) -> bytes:
 
 
 def load_entry(value: bytes) -> Entry:
-    """A journal entry from its bytes."""
-    return _entry.decode(value)
+    """A journal entry from its bytes. Raises: Damaged."""
+    return _decoded(_entry, value, "a journal entry")
+
+
+def _decoded(decoder: msgspec.json.Decoder[_DecodedT], value: bytes, what: str) -> _DecodedT:
+    try:
+        return decoder.decode(value)
+    # What is not JSON, what is not of this form, bytes that are no text, and what no ledger can be.
+    except (ValueError, AssertionError) as error:
+        raise Damaged(
+            f"{what} is damaged: stop the service and restore a backup ({error})"
+        ) from error

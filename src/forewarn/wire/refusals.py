@@ -66,7 +66,7 @@ HEADERS_TOO_LARGE: Final = _refusal(431, "Request header fields too large")
 BROKEN: Final = _refusal(500, "Internal server error. Try again later")
 # Never a false 200: an approval counts only once it is on disk.
 STORE_AWAY: Final = _refusal(
-    503, "Service unavailable. Nothing was approved: try again", Retry_After="1"
+    503, "Service unavailable. The approval is not confirmed: try again", Retry_After="1"
 )
 
 
@@ -96,6 +96,6 @@ def stranger(address: str) -> Refusal:
     """A caller that is none of our machines."""
     return _refusal(
         403,
-        f"Forbidden. No machine of the fleet has the address {address}: "
+        f"Forbidden. No VM of the fleet has the address {address}: "
         "ask the operator to add it to the fleet",
     )

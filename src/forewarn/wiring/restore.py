@@ -16,7 +16,7 @@ from forewarn.ports.ids import Ids
 from forewarn.service.books import Books
 from forewarn.service.restorer import Restored, Restorer
 from forewarn.stores.sqlite import SqliteStore
-from forewarn.wiring.directories import OWNER_ONLY, DataDirectory
+from forewarn.wiring.directories import OWNER_ONLY, DataDirectory, disk_trouble
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,19 +45,20 @@ def restore(settings: RestoreSettings, clock: Clock, ids: Ids, actor: Actor) -> 
     try:
         shutil.copyfile(settings.backup, draft)
         draft.chmod(OWNER_ONLY)
+        # Restored by root, it is still the service's own user who must open it.
+        owner = settings.data.path.stat()
+        os.chown(draft, owner.st_uid, owner.st_gid)
         store = SqliteStore(draft, clock)
         try:
             restorer = Restorer(clock, ids, store, Books(store, ids), settings.rules)
             restored = restorer.restore(settings.overdue, actor)
         finally:
             store.close()
-        if database.exists():
-            aside = database.with_name(
-                f"{database.name}.before-restore-{clock.now():%Y%m%dT%H%M%SZ}"
-            )
-            database.rename(aside)
+        _set_aside(database, f".before-restore-{clock.now():%Y%m%dT%H%M%SZ}")
         draft.rename(database)
         _sync(settings.data.path)
+    except OSError as error:
+        raise disk_trouble(f"the backup cannot be put into {settings.data.path}", error) from error
     finally:
         draft.unlink(missing_ok=True)
     return restored
@@ -74,12 +75,27 @@ def _check(settings: RestoreSettings, clock: Clock) -> None:
         )
     if not database.exists():
         return
-    if settings.replace:
-        _refuse_in_use(database, clock)
-    else:
+    _refuse_in_use(database, clock)
+    if not settings.replace:
         raise Refused(
             f"{database} exists already: give --replace to set it aside and put the backup there"
         )
+
+
+def _set_aside(database: Path, suffix: str) -> None:
+    """Keep what is there under a free name, without a moment at which there is no database.
+
+    The log of an old database must go: SQLite would replay it over whatever is in its place.
+    """
+    number = 1
+    while (aside := Path(f"{database}{suffix}{'' if number == 1 else f'.{number}'}")).exists():
+        number += 1
+    if database.exists():
+        os.link(database, aside)
+    for part in ("-wal", "-shm", "-journal"):
+        log = Path(f"{database}{part}")
+        if log.exists():
+            log.rename(f"{aside}{part}")
 
 
 def _sync(directory: Path) -> None:

@@ -21,7 +21,7 @@ from forewarn.clocks import SystemClock
 from forewarn.config.fleets import FleetFile, load_fleet, parse_fleet
 from forewarn.core.journal import SERVICE, Actor
 from forewarn.core.scopes import Enabling, Origin
-from forewarn.errors import ForewarnError, Refused
+from forewarn.errors import Damaged, ForewarnError, Refused
 from forewarn.fabrics.simulated import Behaviour, SimulatedFabric
 from forewarn.identities.addresses import AddressBook
 from forewarn.ids import RandomIds
@@ -37,10 +37,14 @@ from forewarn.web.metadata import STRICT, Manners
 from forewarn.web.server import MetadataServer
 from forewarn.wiring.assembly import Assembly, assemble
 from forewarn.wiring.directories import DataDirectory
+from forewarn.wiring.lanes import Lanes
 from forewarn.wiring.systemd import Systemd
+from forewarn.wiring.watching import WatchedStore
 from forewarn.wiring.working import Workers
 
 GRACE: Final = timedelta(seconds=10)
+CONTROL_BACKLOG: Final = 128
+PUBLISH_AGAIN_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +92,9 @@ class _Serve:
         self._stop = asyncio.Event()
         self._crashed = False
         self._state = "starting"
+        self._unpublished: str | None = None
         self._applying = threading.Lock()
+        self._fleet_trouble: str | None = None
 
     async def run(self, on_ready: Callable[[Serving], None]) -> None:
         settings, log = self._settings, self._log
@@ -101,15 +107,17 @@ class _Serve:
             for place in bound:
                 stack.callback(place.socket.close)
             control_socket = stack.enter_context(listening(*settings.control))
-            store = SqliteStore(settings.data.database, SystemClock())
-            stack.callback(store.close)
-            assembly = self._assemble(store, bound, fleet)
-            await asyncio.to_thread(self._load, assembly, fleet)
+            file = SqliteStore(settings.data.database, SystemClock())
+            stack.callback(file.close)
+            store = WatchedStore(file)
+            with self._damage_is_final():
+                assembly = self._assemble(store, bound, fleet)
+                await asyncio.to_thread(self._load, assembly, fleet)
             loop = asyncio.get_running_loop()
-            workers = Workers(assembly, log, partial(loop.call_soon_threadsafe, self._crash))
+            workers = Workers(assembly, store, log, partial(loop.call_soon_threadsafe, self._crash))
             counters = Counters()
             guests = self._guests(assembly, fleet, counters)
-            parts = self._parts(assembly, store, token, counters, workers)
+            parts = self._parts(assembly, file, token, counters, workers)
             control = ControlServer(build_app(parts), control_socket)
             # Before anything is called readable, it is.
             await guests.serve(bound)
@@ -118,17 +126,20 @@ class _Serve:
             serving_control = asyncio.create_task(control.serve())
             self._watch_signals(loop, assembly)
             address = f"http://{listeners.spell(*control_socket.getsockname()[:2])}"
-            settings.data.publish(address, [f"http://{place.name}" for place in bound])
+            self._publish(loop, address, [f"http://{place.name}" for place in bound])
             stack.callback(settings.data.unpublish)
             self._tell("serving", control=address)
+            self._warn_of_strangers(assembly, bound)
             settings.systemd.ready()
-            await asyncio.to_thread(on_ready, Serving(assembly, bound, address, settings.data))
-            await self._stop.wait()
-            self._tell("stopping")
-            settings.systemd.stopping()
-            await guests.stop(GRACE)
-            control.stop()
-            await serving_control
+            try:
+                await asyncio.to_thread(on_ready, Serving(assembly, bound, address, settings.data))
+                await self._stop.wait()
+            finally:
+                self._tell("stopping")
+                settings.systemd.stopping()
+                await guests.stop(GRACE)
+                control.stop()
+                await serving_control
         if self._crashed:
             raise Refused(
                 "a worker crashed, see the log; nothing acknowledged is lost: start again"
@@ -149,13 +160,29 @@ class _Serve:
             identities=book,
             rules=fleet.periods,
             turn=threading.RLock(),
+            lane=Lanes(),
         )
+
+    @contextmanager
+    def _damage_is_final(self) -> Iterator[None]:
+        """Nobody should start the service again and again until damage passes."""
+        try:
+            yield
+        except Damaged as error:
+            file = str(self._settings.data.database)
+            raise Refused(f"{error}" if file in str(error) else f"{file}: {error}") from error
 
     def _load(self, assembly: Assembly, fleet: FleetFile) -> None:
         scopes = assembly.load()
         self._log.info("the store is read", extra={"action": "loaded", "scopes": scopes})
         if self._settings.fleet is not None:
-            self._apply(assembly, fleet, SERVICE)
+            try:
+                self._apply(assembly, fleet, SERVICE)
+            except Refused as error:
+                # What was stored can still be served; and whatever is in the way, such as an
+                # open event, can only be seen to while the service runs.
+                self._fleet_trouble = f"the fleet file is not in force: {error}"
+                self._log.error(self._fleet_trouble, extra={"action": "fleet_refused"})
 
     def _guests(self, assembly: Assembly, fleet: FleetFile, counters: Counters) -> MetadataServer:
         return MetadataServer(
@@ -195,6 +222,17 @@ class _Serve:
             behave=partial(_behave, assembly),
         )
 
+    def _warn_of_strangers(self, assembly: Assembly, bound: Sequence[Bound]) -> None:
+        for place in bound:
+            known = assembly.identities.identify(place.name, place.host) is not None
+            if place.machine is not None and not known:
+                self._log.warning(
+                    "%s plays %s, which is no VM of the fleet, or several: its callers get 403",
+                    place.name,
+                    place.machine,
+                    extra={"action": "nobody_played", "listener": place.name},
+                )
+
     def _tell(self, state: str, **details: str) -> None:
         self._state = state
         self._log.info(state, extra={"action": state, **details})
@@ -206,6 +244,19 @@ class _Serve:
             signal.SIGHUP, lambda: loop.run_in_executor(None, self._reload_and_log, assembly)
         )
 
+    def _publish(self, loop: asyncio.AbstractEventLoop, control: str, metadata: list[str]) -> None:
+        """Say where we are to be found; a disk that cannot be written keeps no guest waiting."""
+        if self._stop.is_set():
+            return
+        try:
+            self._settings.data.publish(control, metadata)
+            self._unpublished = None
+        except ForewarnError as error:
+            if self._unpublished is None:
+                self._log.warning(str(error), extra={"action": "unpublished"})
+            self._unpublished = str(error)
+            loop.call_later(PUBLISH_AGAIN_SECONDS, self._publish, loop, control, metadata)
+
     def _crash(self) -> None:
         self._crashed = True
         self._stop.set()
@@ -213,7 +264,7 @@ class _Serve:
     def _unready(self, workers: Workers) -> str | None:
         if self._state != "serving":
             return f"the service is {self._state}"
-        return workers.trouble
+        return self._fleet_trouble or workers.trouble or self._unpublished
 
     def _read_fleet(self) -> FleetFile:
         settings = self._settings
@@ -233,9 +284,10 @@ class _Serve:
         # One at a time: whether an address is taken is looked up before it is committed.
         with self._applying:
             changes = assembly.registrar.apply(fleet.declarations, Origin.FILE, actor)
+        self._fleet_trouble = None
         if fleet.periods != assembly.rules:
             changes = (*changes, "[periods] changed: restart the service to use them")
-        for change in changes:
+        for change in changes or ("the fleet file is in force, nothing changed",):
             self._log.info(change, extra={"action": "fleet"})
         return changes
 
@@ -272,6 +324,8 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
         control.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             control.bind((host, port))
+            # From here on callers wait instead of being refused: nobody is told an address too soon.
+            control.listen(CONTROL_BACKLOG)
         except OSError as error:
             raise Refused(
                 f"cannot listen on {host}:{port} for --control ({error.strerror}): "

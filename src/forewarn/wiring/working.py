@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from typing import Final
 
@@ -12,6 +13,7 @@ from forewarn.core.names import ScopeId
 from forewarn.errors import Unavailable
 from forewarn.service.conductor import Turn
 from forewarn.wiring.assembly import Assembly
+from forewarn.wiring.watching import WatchedStore
 
 # The time of day may be set at any moment, so nobody sleeps for long.
 SLEEP_SECONDS_MAX: Final = 1.0
@@ -22,9 +24,14 @@ class Workers:
     """Runs the conductor and the feed until told to stop."""
 
     def __init__(
-        self, assembly: Assembly, log: logging.Logger, on_crash: Callable[[], object]
+        self,
+        assembly: Assembly,
+        store: WatchedStore,
+        log: logging.Logger,
+        on_crash: Callable[[], object],
     ) -> None:
         self._assembly = assembly
+        self._store = store
         self._log = log
         self._on_crash = on_crash
         self._stopping = threading.Event()
@@ -36,6 +43,8 @@ class Workers:
         # What the last turn could not do, by scope, so that each is logged once.
         self._setbacks: dict[ScopeId, str] = {}
         self.setbacks_total = 0
+        # What was last told of the store's state, so that each is logged once.
+        self._told = ""
         assembly.books.tell(lambda _: self._alarm.set())
 
     def start(self) -> None:
@@ -51,7 +60,9 @@ class Workers:
 
     @property
     def trouble(self) -> str | None:
-        """Why what is due cannot be done at the moment, if so."""
+        """Why what is asked or due cannot be done at the moment, if so."""
+        if self._store.trouble is not None:
+            return str(self._store.trouble)
         return next(iter(self._setbacks.values()), None)
 
     def _guarded(self, work: Callable[[], None]) -> None:
@@ -63,10 +74,14 @@ class Workers:
             self._on_crash()
 
     def _conduct(self) -> None:
+        # Whether the store can be written is known before somebody's approval finds out.
+        with suppress(Unavailable):
+            self._store.try_again()
         while not self._stopping.is_set():
             self._alarm.clear()
             turn = self._assembly.conductor.turn()
             self._tell_setbacks(turn)
+            self._look_after_the_store()
             self._alarm.wait(self._sleep_seconds(turn))
 
     def _sleep_seconds(self, turn: Turn) -> float:
@@ -83,11 +98,24 @@ class Workers:
                 self._log.warning(message, extra={"action": "setback", "scope": scope})
         self._setbacks = present
 
+    def _look_after_the_store(self) -> None:
+        """A store in trouble is tried once a turn, so that nobody has to ask for it to be over."""
+        trouble = self._store.trouble
+        if trouble is not None:
+            with suppress(Unavailable):
+                self._store.try_again()
+        trouble = self._store.trouble
+        if trouble is None and self._told:
+            self._log.info("the store can be used again", extra={"action": "store_back"})
+        elif trouble is not None and str(trouble) != self._told:
+            self._log.warning(str(trouble), extra={"action": "store_away"})
+        self._told = str(trouble or "")
+
     def _follow(self) -> None:
         pause = timedelta(seconds=SLEEP_SECONDS_MAX)
         while not self._stopping.is_set():
             try:
                 self._assembly.feed.follow(FEED_PAGE, pause)
-            except Unavailable as error:
-                self._log.warning(str(error), extra={"action": "feed_away"})
+            except Unavailable:
+                # The store is watched, and told of once: see above.
                 self._stopping.wait(SLEEP_SECONDS_MAX)
