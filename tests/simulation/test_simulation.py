@@ -89,7 +89,7 @@ def hunt(broken: type) -> Failure:
         (DeafConductor, "S13: heard, and disabled"),
         (SecretiveConductor, "S8: an impact nobody was told of"),
         (StuckStore, "S[79]"),
-        (CarelessStore, "S16|S23|S8|N6"),
+        (CarelessStore, "S9|S16|S23|S8|N6"),
         (MuteStore, "S23"),
         (HollowStore, "S7: guests read what nobody committed|S16|S23"),
         (TwofoldFabric, "S10: carried out twice"),
