@@ -59,6 +59,8 @@ def test_the_page_tells_of_every_mutant() -> None:
 def a_project(folder: Path, test: str) -> Path:
     """A project with one rule, and a test that should know it."""
     (folder / "src" / "forewarn").mkdir(parents=True)
+    # A package, not a mere folder: that would give way to the one that is installed.
+    (folder / "src" / "forewarn" / "__init__.py").write_text("")
     (folder / "src" / "forewarn" / "rules.py").write_text(RULE)
     (folder / "tests").mkdir()
     (folder / "tests" / "test_rules.py").write_text(
