@@ -143,6 +143,17 @@ def test_a_mark_ages_whatever_the_hands_say() -> None:
     assert attendance.mark_age(marked(NOON)) == HOUR / 2
 
 
+def test_a_mark_is_as_old_as_the_hands_said_when_it_was_first_seen() -> None:
+    """keeps S13: whoever starts, and then sees the hands set back, does not take it for fresh."""
+    clock = SimulatedClock(NOON)
+    attendance = Attendance(clock)
+    attendance.adopt(marked(NOON - 20 * HOUR))
+
+    clock.jump(-20 * HOUR)
+
+    assert attendance.mark_age(marked(NOON - 20 * HOUR)) == 20 * HOUR
+
+
 def test_a_mark_never_seen_may_be_of_any_age() -> None:
     attendance = Attendance(SimulatedClock(NOON))
 

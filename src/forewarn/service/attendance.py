@@ -32,8 +32,9 @@ class Attendance:
         self._endpoints = endpoints
         self._since = clock.elapsed()
         self._heard: dict[ScopeId, timedelta] = {}
-        # The last mark of each scope, and when it was first seen here.
-        self._marks: dict[ScopeId, tuple[datetime, timedelta]] = {}
+        # The last mark of each scope, when it was first seen here, and when it was made, as far as
+        # the hands of the clock told then.
+        self._marks: dict[ScopeId, tuple[datetime, timedelta, timedelta]] = {}
         # The marks that say nothing of anybody else: found at the start, or made here.
         self._own: dict[ScopeId, tuple[datetime | None, ...]] = {}
 
@@ -46,7 +47,9 @@ class Attendance:
         """Take note of a committed ledger's mark. Safe to call from any thread."""
         scope, mark = ledger.scope.id, ledger.heard_at
         if mark is not None and (scope not in self._marks or self._marks[scope][0] != mark):
-            self._marks[scope] = (mark, self._clock.elapsed())
+            seen_at = self._clock.elapsed()
+            age = max(self._clock.now() - mark, timedelta())
+            self._marks[scope] = (mark, seen_at, seen_at - age)
 
     def hear(self, scope: ScopeId) -> None:
         """A machine of the scope asked just now."""
@@ -64,8 +67,8 @@ class Attendance:
 
     def mark_age(self, ledger: Ledger) -> timedelta:
         """How old the ledger's mark may well be; one that was never seen here may be of any age."""
-        mark, seen_at = self._marks.get(ledger.scope.id, (None, timedelta()))
-        return HEARD_EVERY if mark != ledger.heard_at else self._clock.elapsed() - seen_at
+        mark, _, made_at = self._marks.get(ledger.scope.id, (None, timedelta(), timedelta()))
+        return HEARD_EVERY if mark != ledger.heard_at else self._clock.elapsed() - made_at
 
     def silent_for(self, ledger: Ledger) -> timedelta:
         """How long the scope has been silent while somebody listened."""
