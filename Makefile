@@ -52,7 +52,7 @@ check: .venv/.dev ## lint, types, architecture and the fast tests: under a minut
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
 	.venv/bin/lint-imports
-	.venv/bin/python $(PYTEST) -q tests/core tests/wire tests/tools tests/test_tidy.py
+	.venv/bin/python $(PYTEST) -q -n $(WORKERS) tests/core tests/wire tests/test_tidy.py
 
 COUNT ?= 100000
 SEED ?=
