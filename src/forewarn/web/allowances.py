@@ -45,10 +45,6 @@ class Allowance:
         self._line: deque[Queuer] = deque()
         self._due: asyncio.Handle | None = None
 
-    @property
-    def is_waited_for(self) -> bool:
-        return self._due is not None
-
     def charge_bytes(self, count: int) -> None:
         """Take off what so many bytes cost."""
         self.left -= (
