@@ -3,7 +3,8 @@
     ForewarnError
     ├── Malformed     fix the input: it could not be understood
     ├── Refused       ask for something else: it was understood, and is not allowed
-    │   └── Unknown   look the name up: nothing here is called that
+    │   ├── Unknown   look the name up: nothing here is called that
+    │   └── Forbidden ask as somebody else: the caller has no right to it
     ├── Conflict      reload and decide again: someone else committed first
     └── Unavailable   wait and try again: a store or a fabric is out of reach
 
@@ -30,6 +31,10 @@ class Refused(ForewarnError):
 
 class Unknown(Refused):
     """Nothing here has that name; nothing was changed."""
+
+
+class Forbidden(Refused):
+    """The caller has no right to this; nothing was changed."""
 
 
 class Conflict(ForewarnError):

@@ -185,7 +185,7 @@ class StandIn:
         for known in self.events:
             if known["event_id"] == event_id:
                 return 200, known
-        return 404, {"error": {"family": "Unknown", "message": f"no event {event_id}"}}
+        return 404, {"error": {"code": "Unknown", "message": f"no event {event_id}"}}
 
     def page(self, query: dict[str, str]) -> dict[str, Any]:
         """At most two entries, so that a few make several pages."""
@@ -211,7 +211,7 @@ class Speaker(BaseHTTPRequestHandler):
         if self.headers["Authorization"] == f"Bearer {TOKEN}":
             answer = self.stand_in.answer(self.command, self.path, body)
         else:
-            answer = 401, {"error": {"family": "Unauthorized", "message": "no"}}
+            answer = 401, {"error": {"code": "Unauthorized", "message": "no"}}
         status, content = answer
         payload = content if isinstance(content, bytes) else json.dumps(content).encode()
         self.send_response(status)
@@ -452,7 +452,7 @@ def test_a_fleet_file_with_faults_is_a_line_for_each_and_a_summary(
     file = data / "fleet.toml"
     file.write_text("")
     told = f"{file}:1: wrong: mend it\n{file}:2: wrong, too: mend it"
-    api.refusals["/fleet"] = 400, {"error": {"family": "Malformed", "message": told}}
+    api.refusals["/fleet"] = 400, {"error": {"code": "Malformed", "message": told}}
 
     assert out.of("fleet", "apply", str(file), "--data", str(data)) == 2
     assert out.error == f"{told}\nforewarn: 2 errors, nothing was changed\n"
@@ -672,7 +672,7 @@ def test_of_several_ids_one_that_is_unknown_stops_all(
 def test_an_error_of_the_service_is_one_line_and_a_status_by_its_family(
     family: str, http: int, status: int, data: Path, api: StandIn, out: Output
 ) -> None:
-    api.refusals["/events"] = http, {"error": {"family": family, "message": "think again"}}
+    api.refusals["/events"] = http, {"error": {"code": family, "message": "think again"}}
 
     assert out.of("announce", "freeze", "web-0", "--data", str(data)) == status
     assert out.error == "forewarn: think again\n"

@@ -19,10 +19,13 @@ from typing import Any
 import pytest
 
 from forewarn.testing.worlds import WEB, World
+from forewarn.web import control
 from forewarn.web.app import CALLS_MAX, THREADS, ControlServer, build_app
 from forewarn.web.calls import BODY_BYTES_MAX
 from forewarn.web.control import ControlParts
 from forewarn.web.counters import Counters
+from forewarn.web.routes import Table
+from forewarn.wiring.tokened import Tokened
 
 TOKEN = "s3cret"
 SECONDS_MAX = 10
@@ -75,7 +78,7 @@ def served(parts: ControlParts, world: World) -> Iterator[Service]:
     port = bound.getsockname()[1]
     # Listening before the thread runs: a client that comes early waits its turn.
     bound.listen()
-    server = ControlServer(build_app(parts), bound)
+    server = ControlServer(build_app(Table(control.routes(parts)), Tokened(TOKEN)), bound)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve()))
     thread.start()
     service = Service(world, port, server, thread)
@@ -89,7 +92,6 @@ def served(parts: ControlParts, world: World) -> Iterator[Service]:
 def service() -> Iterator[Service]:
     world = World(WEB)
     parts = ControlParts(
-        token=TOKEN,
         clock=world.clock,
         books=world.parts.books,
         desk=world.parts.desk,
@@ -146,8 +148,8 @@ def test_without_the_token_an_operator_is_a_stranger(service: Service) -> None:
     reply = service.ask("GET", "/fabric/v1/fleet", Authorization="Bearer wrong")
 
     assert reply.status == 401
-    assert reply.headers["www-authenticate"] == "Bearer"
-    assert reply.json["error"]["family"] == "Unauthorized"
+    assert reply.headers["www-authenticate"].startswith("Bearer ")
+    assert reply.json["error"]["code"] == "AuthenticationFailed"
 
 
 def test_probes_need_no_token(service: Service) -> None:
@@ -157,7 +159,7 @@ def test_probes_need_no_token(service: Service) -> None:
 
 
 def test_what_is_not_there_is_told_in_json_too(service: Service) -> None:
-    assert service.ask("GET", "/nothing").json["error"]["family"] == "Unknown"
+    assert service.ask("GET", "/nothing").json["error"]["code"] == "Unknown"
     reply = service.ask("DELETE", "/fabric/v1/events")
     assert (reply.status, reply.headers["allow"]) == (405, "GET, POST")
 
@@ -199,7 +201,7 @@ def test_a_bug_is_told_and_logged_and_the_next_call_is_answered(
         # The log is written after the answer is sent: wait for the end of both.
         service.stop()
 
-    assert (reply.status, reply.json["error"]["family"]) == (500, "Broken")
+    assert (reply.status, reply.json["error"]["code"]) == (500, "Broken")
     assert b"a bug" not in reply.body
     assert "ZeroDivisionError: a bug" in caplog.text
     assert following.status == 200

@@ -17,7 +17,15 @@ from typing import Final, cast
 from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 from forewarn.cli.answers import Announcement, Event, Events, Fleet, Page
-from forewarn.errors import Conflict, ForewarnError, Malformed, Refused, Unavailable, Unknown
+from forewarn.errors import (
+    Conflict,
+    Forbidden,
+    ForewarnError,
+    Malformed,
+    Refused,
+    Unavailable,
+    Unknown,
+)
 
 ANSWER_SECONDS_MAX: Final = 30.0
 # After this long without an answer, people like to know that we are still there.
@@ -42,6 +50,8 @@ FAMILIES: Final[Mapping[str, type[Exception]]] = {
     "Malformed": Malformed,
     "Refused": Refused,
     "Unknown": Unknown,
+    "Forbidden": Forbidden,
+    "AuthorizationFailed": Forbidden,
     "Conflict": ConflictTold,
     "Unavailable": Unavailable,
 }
@@ -171,7 +181,7 @@ class Client:
             if status < http.client.BAD_REQUEST:
                 return content
             told = content["error"]
-            error = FAMILIES[told["family"]](str(told["message"]))
+            error = FAMILIES[told["code"]](str(told["message"]))
         except (ValueError, KeyError, TypeError):
             raise Unavailable(
                 f"what answers at {self.service.url} (with status {status}) is no service that "

@@ -14,6 +14,8 @@ class Role(Enum):
     """In which capacity somebody acts."""
 
     GUEST = "guest"
+    READER = "reader"
+    OWNER = "owner"
     OPERATOR = "operator"
     POLICY = "policy"
     SERVICE = "service"

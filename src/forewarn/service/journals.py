@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -41,9 +42,13 @@ class Filter:
 
     event: str | None = None
     scope: ScopeId | None = None
+    # Whether a scope is any business of whoever asks.
+    concerns: Callable[[ScopeId], bool] | None = None
 
     def admits(self, entry: Entry) -> bool:
         if self.scope is not None and entry.scope != self.scope:
+            return False
+        if self.concerns is not None and not self.concerns(entry.scope):
             return False
         if self.event is None:
             return True

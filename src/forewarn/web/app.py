@@ -1,4 +1,4 @@
-"""The operators' API on Starlette and uvicorn: HTTP in, HTTP out, and all the waiting.
+"""The control plane on Starlette and uvicorn: HTTP in, HTTP out, and all the waiting.
 
 Handlers are synchronous and may commit, so they run in threads of their own, never in the loop.
 A call that waits for news holds no thread meanwhile: it is asked again every now and then.
@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from http import HTTPStatus
-from typing import Final
+from typing import Final, TypeVar
 
 import uvicorn
 from starlette.applications import Starlette
@@ -23,9 +24,12 @@ from starlette.responses import Response
 from starlette.routing import Mount
 from starlette.types import Receive, Scope, Send
 
-from forewarn.web import calls, control
+from forewarn.core.rights import Right
+from forewarn.errors import Unavailable
+from forewarn.ports.trust import Authority
+from forewarn.web import calls, routes
 from forewarn.web.calls import Answer, Call
-from forewarn.web.control import ControlParts
+from forewarn.web.routes import Route, Table
 
 THREADS: Final = 16
 # Under way at one time, those that wait included.
@@ -33,11 +37,19 @@ CALLS_MAX: Final = 256
 LOOK_AGAIN_SECONDS: Final = 0.25
 BODY_SECONDS_MAX: Final = 30
 SHUTDOWN_SECONDS_MAX: Final = 10
+# A refusal is written down, but not whatever a stranger likes to send.
+PATH_NOTED_MAX: Final = 200
+# What handlers may know of a request's headers.
+HEADERS_READ: Final = frozenset(
+    {"authorization", "accept", "content-type", "if-match", "if-none-match", "last-event-id"}
+)
+
+_WorkT = TypeVar("_WorkT")
 
 
-def build_app(parts: ControlParts) -> Starlette:
-    """The operators' API as an ASGI application. Calls that wait end once `state.closing` is set."""
-    reception = _Reception(parts)
+def build_app(table: Table, authority: Authority) -> Starlette:
+    """The control plane as an ASGI application. Calls that wait end once `state.closing` is set."""
+    reception = _Reception(table, authority)
     app = Starlette(
         routes=[Mount("", app=reception)],
         exception_handlers={Exception: _broken},
@@ -48,7 +60,7 @@ def build_app(parts: ControlParts) -> Starlette:
 
 
 class ControlServer:
-    """Serves the operators' API on a socket that is bound already."""
+    """Serves the control plane on a socket that is bound already."""
 
     def __init__(self, app: Starlette, bound: socket.socket) -> None:
         self._closing: threading.Event = app.state.closing
@@ -89,10 +101,9 @@ class _Server(uvicorn.Server):
 class _Reception:
     """Where calls come in and answers go out."""
 
-    def __init__(self, parts: ControlParts) -> None:
-        self._parts = parts
-        # Counts from the start, not from the first scrape.
-        _ = parts.metrics
+    def __init__(self, table: Table, authority: Authority) -> None:
+        self._table = table
+        self._authority = authority
         self.closing = threading.Event()
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="control")
         # Touched by the loop's thread only.
@@ -116,39 +127,64 @@ class _Reception:
 
     async def _answer(self, request: Request) -> Answer:
         call = _call(request)
-        # Before the body is read: who may not ask is not listened to.
-        refusal = calls.admission(call, request.headers.get("authorization", ""), self._parts.token)
-        if refusal is not None:
-            return refusal
-        if call.path in calls.AT_ONCE:
-            return control.answer(self._parts, call)
+        found = self._table.find(call.path)
+        if found is None:
+            return routes.no_path(call)
+        route = found.route(call.method)
+        if route is None:
+            return routes.no_method(call, found)
+        if route.at_once:
+            return routes.answer(route, call)
         if self._under_way >= CALLS_MAX:
             return calls.too_busy()
         self._under_way += 1
         try:
-            body = await _body(request)
-            if isinstance(body, Answer):
-                return body
-            return await self._patiently(replace(call, body=body), request)
+            return await self._attended(route, routes.addressed(call, found), request)
         finally:
             self._under_way -= 1
 
-    async def _patiently(self, call: Call, request: Request) -> Answer:
+    async def _attended(self, route: Route, call: Call, request: Request) -> Answer:
+        # Before the body is read: who may not ask is not listened to.
+        admitted = await self._admitted(route, call)
+        if isinstance(admitted, Answer):
+            return admitted
+        body = await _body(request)
+        if isinstance(body, Answer):
+            return body
+        return await self._patiently(route, replace(admitted, body=body), request)
+
+    async def _admitted(self, route: Route, call: Call) -> Call | Answer:
+        """The call, with whoever makes it; or the answer to somebody who may not."""
+        if route.right is Right.ANYBODY:
+            return call
+        principal = self._authority.principal(calls.bearer(call.headers))
+        call = replace(call, principal=principal)
+        reason = "no valid token" if principal is None else routes.why_not(route, call)
+        if reason is None:
+            return call
+        # Nobody is kept from being refused by a store that is away.
+        with suppress(Unavailable):
+            what = f"{call.method} {call.path[:PATH_NOTED_MAX]}: {reason}"
+            await self._in_a_thread(
+                partial(self._authority.note_refusal, principal, call.address, what)
+            )
+        return calls.no_token(call) if principal is None else calls.no_right(reason)
+
+    async def _patiently(self, route: Route, call: Call, request: Request) -> Answer:
         """Answer a call; where there is nothing to tell yet, ask again while it may wait."""
         loop = asyncio.get_running_loop()
         asked_at = loop.time()
-        answer = await self._in_a_thread(call)
+        answer = await self._in_a_thread(partial(routes.answer, route, call))
         while answer.later is not None and not self.closing.is_set():
             left = asked_at + answer.later.wait.total_seconds() - loop.time()
             if left <= 0 or await request.is_disconnected():
                 break
             await asyncio.sleep(min(LOOK_AGAIN_SECONDS, left))
-            answer = await self._in_a_thread(answer.later.call)
+            answer = await self._in_a_thread(partial(routes.answer, route, answer.later.call))
         return answer
 
-    async def _in_a_thread(self, call: Call) -> Answer:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, control.answer, self._parts, call)
+    async def _in_a_thread(self, work: Callable[[], _WorkT]) -> _WorkT:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
 
 def _call(request: Request) -> Call:
@@ -157,6 +193,8 @@ def _call(request: Request) -> Call:
         path=request.scope["path"],
         query=request.scope["query_string"].decode("latin-1"),
         address=request.client.host if request.client is not None else "",
+        base=f"{request.url.scheme}://{request.headers.get('host') or request.url.netloc}",
+        headers={name: value for name, value in request.headers.items() if name in HEADERS_READ},
     )
 
 

@@ -1,30 +1,34 @@
 """One call of an operator and its answer, as values; and every way to say no.
 
 What a caller must show, how large and how patient a call may be, and which status each family of
-errors has are decided here. What is asked for is in `control`.
+errors has are decided here. What can be asked for is in `routes` and the faces behind it.
 """
 
 from __future__ import annotations
 
 import re
-import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import parse_qsl
 
-from forewarn.errors import Conflict, ForewarnError, Malformed, Refused, Unavailable, Unknown
+from forewarn.core import rights
+from forewarn.core.journal import Actor
+from forewarn.core.rights import Principal
+from forewarn.errors import (
+    Conflict,
+    Forbidden,
+    ForewarnError,
+    Malformed,
+    Refused,
+    Unavailable,
+    Unknown,
+)
 from forewarn.wire import control as wire
 from forewarn.wire import control_forms as forms
 from forewarn.wire.control_forms import Form
-
-# What needs a token. The probes beside it do not: who watches the service has none, and nothing
-# in them is a secret.
-PREFIX: Final = "/fabric/"
-# Answered even while every thread is busy: the process lives.
-AT_ONCE: Final = frozenset({"/healthz"})
 
 BODY_BYTES_MAX: Final = 1024 * 1024
 _PARAMETERS_MAX: Final = 10
@@ -32,15 +36,42 @@ _PARAMETERS_MAX: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One request of an operator, or of something that watches the service."""
+    """One request of an operator, of an owner, or of something that watches the service."""
 
     method: str
     path: str
     query: str = ""
     body: bytes = b""
     address: str = ""
-    # The event that the path names.
-    event_id: str = ""
+    # The service as the caller addressed it, such as https://localhost:8170.
+    base: str = ""
+    # Names are in lower case.
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    # What the path names, by the route's own words.
+    names: Mapping[str, str] = field(default_factory=dict)
+    # Who calls; None where anybody may.
+    principal: Principal | None = None
+
+    @property
+    def actor(self) -> Actor:
+        """Who calls, as the journal names it."""
+        return rights.actor(self.caller, self.address)
+
+    @property
+    def caller(self) -> Principal:
+        """Who calls, where a right was asked for."""
+        assert self.principal is not None, "this takes a right, so somebody has it"
+        return self.principal
+
+    def sees(self, group: str | None) -> bool:
+        """Whether a resource group concerns the caller; None is the service as a whole."""
+        return rights.sees(self.caller, group)
+
+    def insist(self, group: str | None) -> None:
+        """Refuse whoever has no right to this resource group. Raises: Forbidden."""
+        if not self.sees(group):
+            name = "the service as a whole" if group is None else f"the resource group {group}"
+            raise Forbidden(f"{self.caller.name} has no right to {name}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,27 +97,32 @@ class Answer:
 STATUS_OF: Final[Mapping[type[ForewarnError], HTTPStatus]] = {
     Malformed: HTTPStatus.BAD_REQUEST,
     Unknown: HTTPStatus.NOT_FOUND,
+    Forbidden: HTTPStatus.FORBIDDEN,
     Refused: HTTPStatus.CONFLICT,
     Conflict: HTTPStatus.SERVICE_UNAVAILABLE,
     Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
 }
 
 
-def admission(call: Call, authorization: str, token: str) -> Answer | None:
-    """The answer to somebody who may not ask this; None for whoever may."""
-    if not call.path.startswith(PREFIX):
-        return None
-    scheme, _, given = authorization.partition(" ")
-    # Compared in constant time, so that a guess does not tell how much of it is right.
-    is_right = secrets.compare_digest(given.strip().encode(), token.encode())
-    if scheme.lower() == "bearer" and is_right:
-        return None
+def bearer(headers: Mapping[str, str]) -> str:
+    """The token that a caller shows; "" for none."""
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def no_token(call: Call) -> Answer:
+    """To whoever shows no token that is valid."""
     return error(
         HTTPStatus.UNAUTHORIZED,
-        "Unauthorized",
-        "send `Authorization: Bearer` with the token of this service; it is in its data directory",
-        ("WWW-Authenticate", "Bearer"),
+        "AuthenticationFailed",
+        "send `Authorization: Bearer` with a token of this service that is not over",
+        ("WWW-Authenticate", f'Bearer authorization_uri="{call.base}/adfs"'),
     )
+
+
+def no_right(reason: str) -> Answer:
+    """To whoever may not ask this."""
+    return error(HTTPStatus.FORBIDDEN, "AuthorizationFailed", f"{reason}: ask an operator")
 
 
 def reply(form: Form, *, status: HTTPStatus = HTTPStatus.OK, later: Later | None = None) -> Answer:
@@ -94,9 +130,9 @@ def reply(form: Form, *, status: HTTPStatus = HTTPStatus.OK, later: Later | None
     return Answer(status=status, body=wire.dump(form), later=later)
 
 
-def error(status: HTTPStatus, family: str, message: str, *headers: tuple[str, str]) -> Answer:
+def error(status: HTTPStatus, code: str, message: str, *headers: tuple[str, str]) -> Answer:
     """An answer that says why not."""
-    form = forms.ErrorForm(error=forms.Fault(family=family, message=message))
+    form = forms.ErrorForm(error=forms.Fault(code=code, message=message))
     return Answer(status=status, body=wire.dump(form), headers=headers)
 
 

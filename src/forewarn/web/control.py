@@ -1,6 +1,6 @@
 """The operators' API under /fabric/v1, and the probes beside it.
 
-`answer` is a plain function from a Call to an Answer: no socket, no framework, no waiting.
+Each handler is a plain function from a Call to an Answer: no socket, no framework, no waiting.
 `web.app` turns HTTP into a Call and an Answer into HTTP, and asks again where an Answer says so.
 """
 
@@ -8,38 +8,30 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlencode
 
-from forewarn.core.events import Event
-from forewarn.core.journal import Actor, Entry, Role, What
+from forewarn.core.journal import Actor, Entry, What
 from forewarn.core.names import ScopeId
-from forewarn.errors import ForewarnError, Malformed, Refused, Unknown, UnknownEvent
+from forewarn.core.rights import Right
+from forewarn.errors import Malformed, Refused, Unknown, UnknownEvent
 from forewarn.ports.clock import Clock
 from forewarn.ports.store import Cursor
 from forewarn.service.books import Books
 from forewarn.service.desk import Desk, Placed, is_unannounced
 from forewarn.service.journals import Filter, Journals
-from forewarn.web.calls import (
-    Answer,
-    Call,
-    Later,
-    error,
-    parameters,
-    refused,
-    reply,
-    whole_number,
-)
+from forewarn.web.calls import Answer, Call, Later, parameters, reply, whole_number
 from forewarn.web.metrics import CONTENT_TYPE, Metrics, Served, Tally
+from forewarn.web.routes import Route
 from forewarn.wire import control as wire
 from forewarn.wire import control_forms as forms
-from forewarn.wire.control_forms import EventForm, ScopeNames
+from forewarn.wire.control_forms import EventForm, ScopeNames, names_of
 
 JOURNAL_LIMIT_MAX: Final = 1000
 JOURNAL_WAIT_SECONDS_MAX: Final = 30
@@ -51,7 +43,6 @@ _GUID: Final = re.compile(r"\{?[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12
 class ControlParts:
     """What the operators' API stands on."""
 
-    token: str = field(repr=False)
     clock: Clock
     books: Books
     desk: Desk
@@ -69,9 +60,6 @@ class ControlParts:
     # Tells a VM of the simulated fabric how to behave; None where the fabric is real.
     behave: Callable[[str, str], None] | None = None
 
-    def __post_init__(self) -> None:
-        assert self.token, "an empty token would let everybody in"
-
     @cached_property
     def metrics(self) -> Metrics:
         """What is told to Prometheus; made once, as it counts from then on."""
@@ -79,43 +67,6 @@ class ControlParts:
 
 
 Handler = Callable[[ControlParts, Call], Answer]
-
-
-def answer(parts: ControlParts, call: Call) -> Answer:
-    """Answer one call whose caller was admitted. What is not a ForewarnError is a bug."""
-    found = _route(call.path)
-    if found is None:
-        return error(HTTPStatus.NOT_FOUND, "Unknown", f"nothing is at {call.path}")
-    handlers, event_id = found
-    handler = handlers.get("GET" if call.method == "HEAD" else call.method)
-    if handler is None:
-        allowed = ", ".join(handlers)
-        return error(
-            HTTPStatus.METHOD_NOT_ALLOWED,
-            "Refused",
-            f"{call.path} takes {allowed}, not {call.method}",
-            ("Allow", allowed),
-        )
-    try:
-        return handler(parts, replace(call, event_id=event_id))
-    except ForewarnError as refusal:
-        return refused(refusal)
-
-
-def _route(path: str) -> tuple[Mapping[str, Handler], str] | None:
-    """The handlers of a path by method, and the event that it names."""
-    if path in ROUTES and "*" not in path:
-        return ROUTES[path], ""
-    parts = path.split("/")
-    if len(parts) <= _EVENT_AT:
-        return None
-    pattern = "/".join([*parts[:_EVENT_AT], "*", *parts[_EVENT_AT + 1 :]])
-    handlers = ROUTES.get(pattern)
-    return None if handlers is None else (handlers, parts[_EVENT_AT])
-
-
-def _operator(call: Call) -> Actor:
-    return Actor(Role.OPERATOR, "operator", call.address)
 
 
 # -- probes ----------------------------------------------------------------------------------
@@ -141,25 +92,25 @@ def _metrics(parts: ControlParts, _call: Call) -> Answer:
 # -- fleet -----------------------------------------------------------------------------------
 
 
-def _fleet(parts: ControlParts, _call: Call) -> Answer:
+def _fleet(parts: ControlParts, call: Call) -> Answer:
     scopes = [
         forms.scope_form(ledger)
         for ledger in parts.books.all()
         # A scope that is gone keeps its ledger for the sake of its incarnation.
-        if ledger.scope.machines or ledger.open_events
+        if (ledger.scope.machines or ledger.open_events) and call.sees(ledger.scope.resource_group)
     ]
     return reply(forms.FleetForm(scopes=scopes))
 
 
 def _apply_fleet(parts: ControlParts, call: Call) -> Answer:
     asked = wire.load(wire.FleetFile, call.body)
-    changes = parts.apply_fleet(asked.toml, asked.name, _operator(call))
+    changes = parts.apply_fleet(asked.toml, asked.name, call.actor)
     return reply(forms.ChangesForm(changes=changes))
 
 
 def _reload_fleet(parts: ControlParts, call: Call) -> Answer:
     wire.load(wire.Nothing, call.body)
-    return reply(forms.ChangesForm(changes=parts.reload_fleet(_operator(call))))
+    return reply(forms.ChangesForm(changes=parts.reload_fleet(call.actor)))
 
 
 # -- events ----------------------------------------------------------------------------------
@@ -170,14 +121,17 @@ def _events(parts: ControlParts, call: Call) -> Answer:
     if status not in {"open", "all"}:
         raise Malformed(f"status is open or all, not {status[:50]!r}")
     found = [
-        _form(placed) for placed in parts.desk.events() if status == "all" or placed.event.is_open
+        _form(placed)
+        for placed in parts.desk.events()
+        if (status == "all" or placed.event.is_open)
+        and call.sees(placed.ledger.scope.resource_group)
     ]
     return reply(forms.EventsForm(events=found))
 
 
 def _announce(parts: ControlParts, call: Call) -> Answer:
     asked = wire.load(wire.Announcement, call.body)
-    made = parts.desk.announce(asked.wish, asked.hosts, _operator(call))
+    made = parts.desk.announce(asked.wish, asked.hosts, call.actor)
     form = forms.AnnouncedForm(
         events=[_form(placed) for placed in made if not is_unannounced(placed.event)],
         unannounced=[_form(placed) for placed in made if is_unannounced(placed.event)],
@@ -186,47 +140,56 @@ def _announce(parts: ControlParts, call: Call) -> Answer:
 
 
 def _show(parts: ControlParts, call: Call) -> Answer:
+    event_id = call.names["event"]
     try:
-        return reply(_form(parts.desk.event(call.event_id)))
+        placed = parts.desk.event(event_id)
+        call.insist(placed.ledger.scope.resource_group)
+        return reply(_form(placed))
     except UnknownEvent:
         # The whole journal is read only for what can be an event at all.
-        if _GUID.fullmatch(call.event_id) is None:
+        if _GUID.fullmatch(event_id) is None:
             raise
-    return reply(_form_of_old(parts, *parts.journals.event(call.event_id)))
+    scope, event = parts.journals.event(event_id)
+    names = _names(parts, scope)
+    call.insist(names.resource_group)
+    return reply(forms.event_form(event, names))
 
 
 def _approve(parts: ControlParts, call: Call) -> Answer:
     wire.load(wire.Nothing, call.body)
-    return reply(_form(parts.desk.approve(call.event_id, _operator(call))))
+    return reply(_form(parts.desk.approve(_own_event(parts, call), call.actor)))
 
 
 def _cancel(parts: ControlParts, call: Call) -> Answer:
     wire.load(wire.Nothing, call.body)
-    return reply(_form(parts.desk.cancel(call.event_id, _operator(call))))
+    return reply(_form(parts.desk.cancel(_own_event(parts, call), call.actor)))
 
 
 def _postpone(parts: ControlParts, call: Call) -> Answer:
     later = wire.load(wire.Postponement, call.body).later
-    return reply(_form(parts.desk.postpone(call.event_id, later, _operator(call))))
+    return reply(_form(parts.desk.postpone(_own_event(parts, call), later, call.actor)))
 
 
 def _resolve(parts: ControlParts, call: Call) -> Answer:
     result = wire.load(wire.Resolution, call.body).word
-    return reply(_form(parts.desk.resolve(call.event_id, result, _operator(call))))
+    return reply(_form(parts.desk.resolve(call.names["event"], result, call.actor)))
 
 
 def _form(placed: Placed) -> EventForm:
     return forms.event_form(placed.event, forms.names_in(placed.ledger))
 
 
-def _form_of_old(parts: ControlParts, scope: ScopeId, event: Event) -> EventForm:
-    return forms.event_form(event, _names(parts, scope))
+def _own_event(parts: ControlParts, call: Call) -> str:
+    """The event that the path names, if the caller has a right to it. Raises: Forbidden, Unknown."""
+    event_id = call.names["event"]
+    call.insist(names_of(parts.desk.directory.event(event_id)).resource_group)
+    return event_id
 
 
 def _names(parts: ControlParts, scope: ScopeId) -> ScopeNames:
     """A scope's names as they were declared, as far as that is known."""
     posting = parts.desk.board.posting(scope)
-    return forms.names_of(scope) if posting is None else forms.names_in(posting.ledger)
+    return names_of(scope) if posting is None else forms.names_in(posting.ledger)
 
 
 # -- journal and upkeep ----------------------------------------------------------------------
@@ -236,7 +199,11 @@ def _journal(parts: ControlParts, call: Call) -> Answer:
     asked = parameters(call, "after", "limit", "wait", "event", "scope")
     limit = whole_number(asked, "limit", default=100, least=1, most=JOURNAL_LIMIT_MAX)
     wait = whole_number(asked, "wait", default=0, least=0, most=JOURNAL_WAIT_SECONDS_MAX)
-    wanted = Filter(event=asked.get("event"), scope=_known_scope(parts, asked.get("scope")))
+    wanted = Filter(
+        event=asked.get("event"),
+        scope=_known_scope(parts, asked.get("scope")),
+        concerns=lambda scope: call.sees(names_of(scope).resource_group if scope else None),
+    )
     page = parts.journals.page(Cursor(asked.get("after", "")), limit, wanted)
     later = None
     if wait and page.is_last and not page.lines:
@@ -253,7 +220,7 @@ def _journal(parts: ControlParts, call: Call) -> Answer:
 
 def _prune(parts: ControlParts, call: Call) -> Answer:
     before = wire.load(wire.Pruning, call.body).instant
-    return reply(forms.PrunedForm(pruned=parts.journals.prune(before, _operator(call))))
+    return reply(forms.PrunedForm(pruned=parts.journals.prune(before, call.actor)))
 
 
 def _backup(parts: ControlParts, call: Call) -> Answer:
@@ -265,7 +232,7 @@ def _backup(parts: ControlParts, call: Call) -> Answer:
             at=parts.clock.now(),
             scope=ScopeId(""),
             what=What.BACKED_UP,
-            actor=_operator(call),
+            actor=call.actor,
             note=f"to {file}",
         )
     )
@@ -306,23 +273,38 @@ def _known_scope(parts: ControlParts, text: str | None) -> ScopeId | None:
     return parts.books.load(scope).scope.id
 
 
-# Where an event's id stands in a path, between the slashes; "*" stands for it here.
-_EVENT_AT: Final = 4
+def routes(parts: ControlParts) -> tuple[Route, ...]:
+    """What is asked here, each with the right that it takes."""
+    # Counts from the start, not from the first scrape.
+    _ = parts.metrics
+    return tuple(
+        Route(
+            method=method,
+            path=path,
+            right=right,
+            handle=partial(handler, parts),
+            at_once=handler is _health,
+        )
+        for method, path, right, handler in ROUTES
+    )
 
-ROUTES: Final[Mapping[str, Mapping[str, Handler]]] = {
-    "/healthz": {"GET": _health},
-    "/readyz": {"GET": _readiness},
-    "/metrics": {"GET": _metrics},
-    "/fabric/v1/fleet": {"GET": _fleet, "POST": _apply_fleet},
-    "/fabric/v1/fleet/reload": {"POST": _reload_fleet},
-    "/fabric/v1/events": {"GET": _events, "POST": _announce},
-    "/fabric/v1/events/*": {"GET": _show},
-    "/fabric/v1/events/*/approve": {"POST": _approve},
-    "/fabric/v1/events/*/cancel": {"POST": _cancel},
-    "/fabric/v1/events/*/postpone": {"POST": _postpone},
-    "/fabric/v1/events/*/resolve": {"POST": _resolve},
-    "/fabric/v1/journal": {"GET": _journal},
-    "/fabric/v1/journal/prune": {"POST": _prune},
-    "/fabric/v1/backup": {"POST": _backup},
-    "/fabric/v1/simulated-fabric": {"POST": _behave},
-}
+
+ROUTES: Final[tuple[tuple[str, str, Right, Handler], ...]] = (
+    ("GET", "/healthz", Right.ANYBODY, _health),
+    ("GET", "/readyz", Right.ANYBODY, _readiness),
+    ("GET", "/metrics", Right.ANYBODY, _metrics),
+    ("GET", "/fabric/v1/fleet", Right.READ, _fleet),
+    ("POST", "/fabric/v1/fleet", Right.OPERATE, _apply_fleet),
+    ("POST", "/fabric/v1/fleet/reload", Right.OPERATE, _reload_fleet),
+    ("GET", "/fabric/v1/events", Right.READ, _events),
+    ("POST", "/fabric/v1/events", Right.OPERATE, _announce),
+    ("GET", "/fabric/v1/events/{event}", Right.READ, _show),
+    ("POST", "/fabric/v1/events/{event}/approve", Right.OWN, _approve),
+    ("POST", "/fabric/v1/events/{event}/cancel", Right.OWN, _cancel),
+    ("POST", "/fabric/v1/events/{event}/postpone", Right.OWN, _postpone),
+    ("POST", "/fabric/v1/events/{event}/resolve", Right.OPERATE, _resolve),
+    ("GET", "/fabric/v1/journal", Right.READ, _journal),
+    ("POST", "/fabric/v1/journal/prune", Right.OPERATE, _prune),
+    ("POST", "/fabric/v1/backup", Right.OPERATE, _backup),
+    ("POST", "/fabric/v1/simulated-fabric", Right.OPERATE, _behave),
+)

@@ -186,9 +186,12 @@ class StatusForm(Form, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Fault(Form, frozen=True, kw_only=True):
-    """The family tells a program what to do next, the message a person."""
+    """The code tells a program what to do next, the message a person.
 
-    family: str
+    The shape is Azure's. Where we have no other word, the code is the family of the error.
+    """
+
+    code: str
     message: str
 
 

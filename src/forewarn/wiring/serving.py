@@ -29,18 +29,20 @@ from forewarn.identities.addresses import AddressBook
 from forewarn.ids import RandomIds
 from forewarn.ports.store import Store
 from forewarn.stores.sqlite import SqliteStore
-from forewarn.web import listeners
+from forewarn.web import control, listeners
 from forewarn.web.app import ControlServer, build_app
 from forewarn.web.control import ControlParts
 from forewarn.web.counters import Counters
 from forewarn.web.limits import Limits
 from forewarn.web.listeners import Bound, Listener
 from forewarn.web.metadata import STRICT, Manners
+from forewarn.web.routes import Table
 from forewarn.web.server import MetadataServer
 from forewarn.wiring.assembly import Assembly, assemble
 from forewarn.wiring.directories import DataDirectory
 from forewarn.wiring.lanes import Lanes
 from forewarn.wiring.systemd import Systemd
+from forewarn.wiring.tokened import Tokened
 from forewarn.wiring.watching import WatchedStore
 from forewarn.wiring.working import Workers
 
@@ -126,13 +128,14 @@ class _Serve:
             workers = Workers(assembly, store, log, partial(loop.call_soon_threadsafe, self._crash))
             counters = Counters()
             guests = self._guests(assembly, fleet, counters)
-            parts = self._parts(assembly, file, token, counters, workers)
-            control = ControlServer(build_app(parts), control_socket)
+            parts = self._parts(assembly, file, counters, workers)
+            table = Table(control.routes(parts))
+            control_server = ControlServer(build_app(table, Tokened(token)), control_socket)
             # Before anything is called readable, it is.
             await guests.serve(bound)
             workers.start()
             stack.callback(workers.stop)
-            serving_control = asyncio.create_task(control.serve())
+            serving_control = asyncio.create_task(control_server.serve())
             self._watch_signals(loop, assembly)
             address = f"http://{listeners.spell(*control_socket.getsockname()[:2])}"
             self._publish(loop, address, [f"http://{place.name}" for place in bound])
@@ -147,7 +150,7 @@ class _Serve:
                 self._tell("stopping")
                 settings.systemd.stopping()
                 await guests.stop(GRACE)
-                control.stop()
+                control_server.stop()
                 await serving_control
         if self._crashed:
             raise Refused(
@@ -212,12 +215,10 @@ class _Serve:
         self,
         assembly: Assembly,
         store: SqliteStore,
-        token: str,
         counters: Counters,
         workers: Workers,
     ) -> ControlParts:
         return ControlParts(
-            token=token,
             clock=assembly.clock,
             books=assembly.books,
             desk=assembly.desk,
