@@ -17,6 +17,7 @@ from cyclopts import Parameter
 from forewarn.cli.options import AsJson
 from forewarn.cli.tables import print_json, print_line
 from forewarn.clocks import SystemClock
+from forewarn.config.durations import parse_duration
 from forewarn.config.fleets import load_fleet
 from forewarn.config.surroundings import Surroundings
 from forewarn.core.events import Event, EventType
@@ -59,6 +60,7 @@ def serve(
     control: str = "127.0.0.1:0",
     log_format: Literal["text", "json"] = "text",
     lenient_post: bool = False,
+    impacts_take: str | None = None,
     as_json: Annotated[bool, Parameter(name="--json", help=SERVE_JSON_HELP)] = False,
 ) -> None:
     """Serve scheduled events to a fleet.
@@ -80,6 +82,7 @@ def serve(
         control: ADDR:PORT of the operators' API, on loopback; port 0 chooses one.
         log_format: How the log on the standard error looks.
         lenient_post: Accept approvals without the Metadata header, as old clients send them.
+        impacts_take: How long whatever happens to a simulated VM takes, such as 2s; else as on real ones.
     """
     surroundings = Surroundings.of_this_process()
     settings = ServeSettings(
@@ -88,6 +91,7 @@ def serve(
         metadata=tuple(map(_listener, metadata or (METADATA_DEFAULT,))),
         control=_control(control),
         manners=Manners(lenient_post=lenient_post),
+        impacts_take=None if impacts_take is None else parse_duration(impacts_take),
         systemd=Systemd(surroundings.notify_socket),
     )
     say = _say_json if as_json else _say

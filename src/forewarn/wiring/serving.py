@@ -62,6 +62,8 @@ class ServeSettings:
     default_enabling: Enabling = Enabling.ON_REQUEST
     limits: Limits = field(default_factory=Limits)
     manners: Manners = STRICT
+    # How long an impact of the simulated fabric takes; None: as long as it would on real machines.
+    impacts_take: timedelta | None = None
     systemd: Systemd = field(default_factory=lambda: Systemd(None))
 
 
@@ -168,7 +170,7 @@ class _Serve:
             clock=clock,
             ids=RandomIds(),
             store=store,
-            fabric=SimulatedFabric(clock),
+            fabric=SimulatedFabric(clock, takes=self._settings.impacts_take),
             identities=book,
             rules=fleet.periods,
             turn=threading.RLock(),

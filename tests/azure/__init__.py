@@ -1,0 +1,1 @@
+"""Azure's own clients, unmodified, against a running service."""
