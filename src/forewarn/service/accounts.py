@@ -54,6 +54,11 @@ class Accounts:
         assert record.value is not None, "an account is never deleted"
         self._note(wire.load(record.value), record.version)
 
+    def read_all(self) -> None:
+        """Take note of every account in the store. Raises: Unavailable."""
+        for record in scanned(self._store, wire.PREFIX):
+            self.hear(record)
+
     def known(self, principal_id: str) -> Account | None:
         """The account of that id, from memory."""
         found = self._known.get(principal_id.lower())
@@ -61,7 +66,7 @@ class Accounts:
 
     def all(self) -> tuple[Account, ...]:
         """Every account, revoked ones too, by name. Raises: Unavailable."""
-        self._read_all()
+        self.read_all()
         everybody = (account for _, account in list(self._known.values()))
         return tuple(
             sorted(everybody, key=lambda account: (account.principal.name, account.principal.id))
@@ -175,10 +180,6 @@ class Accounts:
             self._store, self._ids.commit_id(), (write,), (records.dump_entry(entry),)
         )
         self._note(account, versions[key])
-
-    def _read_all(self) -> None:
-        for record in scanned(self._store, wire.PREFIX):
-            self.hear(record)
 
     def _note(self, account: Account, version: int) -> None:
         with self._turn:

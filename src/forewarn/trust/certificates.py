@@ -90,7 +90,7 @@ def load(pem: bytes) -> Issued:
 _COMMON_NAME_MAX: Final = 64
 
 
-def _begun(  # noqa: PLR0913 - what every certificate says
+def _begun(
     subject: x509.Name,
     issuer: x509.Name,
     key: ec.EllipticCurvePublicKey,

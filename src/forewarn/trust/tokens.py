@@ -94,6 +94,12 @@ class JwtTokens:
         """The key by which others can check our tokens, as a JSON Web Key."""
         return (self._public,)
 
+    def warm_up(self) -> None:
+        """Load what the first token would otherwise wait for."""
+        import jwt  # noqa: F401, PLC0415 - see the room's law
+
+        _ = self._public
+
     @cached_property
     def _key(self) -> EllipticCurvePrivateKey:
         from forewarn.trust.keys import load  # noqa: PLC0415 - see the room's law

@@ -58,7 +58,7 @@ def _token(logins: Logins, call: Call) -> Answer:
     try:
         asked = oauth.load_request(call.headers.get("content-type", ""), authorization, call.body)
     except OauthRefusal as refusal:
-        return _fault(refusal.status, refusal.error, refusal.description)
+        return _fault(refusal.status, refusal.error, str(refusal))
     match logins.login(asked.client_id, asked.client_secret, call.address):
         case Granted(token, claims):
             body = oauth.token_answer(

@@ -16,6 +16,8 @@ from http import HTTPStatus
 from typing import Final
 from urllib.parse import parse_qsl, quote, unquote_plus
 
+from forewarn.errors import Malformed
+
 FORM_TYPE: Final = "application/x-www-form-urlencoded"
 FORM_BYTES_MAX: Final = 16 * 1024
 FIELDS_MAX: Final = 20
@@ -27,13 +29,15 @@ _GRANT: Final = "client_credentials"
 _DEFAULT_SCOPE: Final = "/.default"
 
 
-@dataclass(frozen=True, slots=True)
-class OauthRefusal(Exception):  # noqa: N818 - it is a refusal
+class OauthRefusal(Malformed):
     """What is wrong with a request for a token, in the words of RFC 6749."""
 
-    error: str
-    description: str
-    status: HTTPStatus = HTTPStatus.BAD_REQUEST
+    def __init__(
+        self, error: str, description: str, status: HTTPStatus = HTTPStatus.BAD_REQUEST
+    ) -> None:
+        super().__init__(description)
+        self.error = error
+        self.status = status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +70,7 @@ def endpoints(base: str, api_version: str) -> bytes:
         case year if year >= 2019:  # noqa: PLR2004 - as measured
             return _json([cloud])
         case _:
-            old = {name: base for name in ("galleryEndpoint", "graphEndpoint", "portalEndpoint")}
+            old = dict.fromkeys(("galleryEndpoint", "graphEndpoint", "portalEndpoint"), base)
             login = {name: authentication[name] for name in ("loginEndpoint", "audiences")}
             return _json({**old, "authentication": login})
 
