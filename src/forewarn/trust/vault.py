@@ -10,6 +10,7 @@ import json
 import os
 import ssl
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -58,7 +59,9 @@ class Vault:
         made = not self._is_good(names, now)
         if made:
             self._renew(names, now)
-        self._keep_bundle()
+        # A convenience: no service stays away for the want of it.
+        with suppress(OSError):
+            self._keep_bundle()
         return made
 
     def token_key(self) -> bytes:

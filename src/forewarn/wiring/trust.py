@@ -115,7 +115,8 @@ class Tls:
     def trusted(self) -> Mapping[str, str]:
         """By which file the command line on this machine knows us."""
         if self._settings.certificate is None:
-            return {"ca": str(Vault(self._data.path).authority.absolute())}
+            # Beside the file that says so, wherever the directory is seen.
+            return {"ca": Vault(self._data.path).authority.name}
         if self._settings.authority is not None:
             return {"ca": str(self._settings.authority.absolute())}
         return {}
