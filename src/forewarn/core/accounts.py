@@ -59,10 +59,9 @@ def rotated(account: Account, secret_hash: str, now: datetime, keep_old: timedel
     new = Secret(account.secrets[0].number + 1, secret_hash)
     if keep_old <= timedelta():
         return replace(account, secrets=(new,))
-    old = account.secrets[0]
-    # Whatever was to end sooner does.
-    ends_at = min(filter(None, (old.ends_at, now + keep_old)))
-    return replace(account, secrets=(new, replace(old, ends_at=ends_at)))
+    # The newest one has no end yet.
+    old = replace(account.secrets[0], ends_at=now + keep_old)
+    return replace(account, secrets=(new, old))
 
 
 def revoked(account: Account, now: datetime) -> Account:

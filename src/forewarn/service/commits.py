@@ -26,12 +26,12 @@ def commit(
     return store.commit(commit_id, writes, entries)
 
 
-def scanned(store: Store, prefix: str) -> Iterator[Record]:
+def scanned(store: Store, prefix: str, page: int = PAGE) -> Iterator[Record]:
     """Every record under a prefix, page by page, in the order of their keys. Raises: Unavailable."""
     after = ""
     while True:
-        page = store.scan(prefix, after, PAGE)
-        yield from page
-        if len(page) < PAGE:
+        found = store.scan(prefix, after, page)
+        yield from found
+        if len(found) < page:
             return
-        after = page[-1].key
+        after = found[-1].key

@@ -9,7 +9,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from forewarn.ports.secrets import Claims
 
@@ -82,13 +82,10 @@ class JwtTokens:
             )
         except jwt.InvalidTokenError:
             return None
-        claims = Claims(
-            principal=str(said["oid"]),
-            secret=int(said["epoch"]),
-            issued_at=datetime.fromtimestamp(int(said["iat"]), UTC),
-            expires_at=datetime.fromtimestamp(int(said["exp"]), UTC),
-        )
-        return claims if said["tid"] == self._tenant and now < claims.expires_at else None
+        claims = _claims(said)
+        if claims is None or said["tid"] != self._tenant or now >= claims.expires_at:
+            return None
+        return claims
 
     def public_keys(self) -> tuple[Mapping[str, str], ...]:
         """The key by which others can check our tokens, as a JSON Web Key."""
@@ -122,6 +119,19 @@ class JwtTokens:
         }
         thumbprint = hashlib.sha256(json.dumps(fields, separators=(",", ":")).encode()).digest()
         return {**fields, "kid": _base64url(thumbprint), "use": "sig", "alg": ALGORITHM}
+
+
+def _claims(said: Mapping[str, Any]) -> Claims | None:
+    """What a token of ours says; None if that makes no sense, which ours do."""
+    try:
+        return Claims(
+            principal=str(said["oid"]),
+            secret=int(said["epoch"]),
+            issued_at=datetime.fromtimestamp(int(said["iat"]), UTC),
+            expires_at=datetime.fromtimestamp(int(said["exp"]), UTC),
+        )
+    except (ValueError, TypeError, OverflowError, OSError):
+        return None
 
 
 def _seconds(instant: datetime) -> int:
