@@ -42,13 +42,14 @@ from forewarn.wiring.assembly import Assembly, assemble
 from forewarn.wiring.directories import DataDirectory
 from forewarn.wiring.lanes import Lanes
 from forewarn.wiring.systemd import Systemd
-from forewarn.wiring.tokened import Tokened
+from forewarn.wiring.trust import Doorkeeper, Tls, TrustSettings, keep_door
 from forewarn.wiring.watching import WatchedStore
 from forewarn.wiring.working import Workers
 
 GRACE: Final = timedelta(seconds=10)
 CONTROL_BACKLOG: Final = 128
 PUBLISH_AGAIN_SECONDS: Final = 1.0
+RENEW_SECONDS: Final = 24 * 60 * 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +64,7 @@ class ServeSettings:
     limits: Limits = field(default_factory=Limits)
     manners: Manners = STRICT
     systemd: Systemd = field(default_factory=lambda: Systemd(None))
+    trust: TrustSettings = field(default_factory=TrustSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,6 @@ class _Serve:
     async def run(self, on_ready: Callable[[Serving], None]) -> None:
         settings, log = self._settings, self._log
         settings.data.prepare()
-        token = settings.data.token()
         fleet = self._read_fleet()
         with ExitStack() as stack:
             # Addresses first: who cannot listen need not read a database.
@@ -118,31 +119,38 @@ class _Serve:
             for place in bound:
                 stack.callback(place.socket.close)
             control_socket = stack.enter_context(listening(*settings.control))
+            tls = Tls(settings.trust, settings.data, settings.control[0], SystemClock())
             file = SqliteStore(settings.data.database, SystemClock())
             stack.callback(file.close)
             store = WatchedStore(file)
             with self._damage_is_final():
                 assembly = self._assemble(store, bound, fleet)
                 await asyncio.to_thread(self._load, assembly, fleet)
+                door = await asyncio.to_thread(self._keep_door, assembly, fleet)
             loop = asyncio.get_running_loop()
             workers = Workers(assembly, store, log, partial(loop.call_soon_threadsafe, self._crash))
             counters = Counters()
             guests = self._guests(assembly, fleet, counters)
             parts = self._parts(assembly, file, counters, workers)
-            table = Table(control.routes(parts))
-            control_server = ControlServer(build_app(table, Tokened(token)), control_socket)
+            table = Table((*control.routes(parts), *door.routes))
+            app = build_app(table, door.logins)
+            control_server = ControlServer(app, control_socket, tls.context)
             # Before anything is called readable, it is.
             await guests.serve(bound)
             workers.start()
             stack.callback(workers.stop)
             serving_control = asyncio.create_task(control_server.serve())
             self._watch_signals(loop, assembly)
-            address = f"http://{listeners.spell(*control_socket.getsockname()[:2])}"
-            self._publish(loop, address, [f"http://{place.name}" for place in bound])
+            address = tls.url(control_socket.getsockname()[1])
+            self._publish(loop, tls, address, [f"http://{place.name}" for place in bound])
             stack.callback(settings.data.unpublish)
             self._tell("serving", control=address)
             self._warn_of_strangers(assembly, bound)
             settings.systemd.ready()
+            # What the first call would otherwise wait for, and the guests with it.
+            loop.run_in_executor(None, door.tokens.warm_up)
+            renewing = asyncio.create_task(self._renew(tls))
+            stack.callback(renewing.cancel)
             try:
                 await asyncio.to_thread(on_ready, Serving(assembly, bound, address, settings.data))
                 await self._stop.wait()
@@ -256,18 +264,34 @@ class _Serve:
             signal.SIGHUP, lambda: loop.run_in_executor(None, self._reload_and_log, assembly)
         )
 
-    def _publish(self, loop: asyncio.AbstractEventLoop, control: str, metadata: list[str]) -> None:
+    def _keep_door(self, assembly: Assembly, fleet: FleetFile) -> Doorkeeper:
+        settings = self._settings
+        return keep_door(assembly, settings.data, settings.trust, fleet.subscription_id)
+
+    async def _renew(self, tls: Tls) -> None:
+        """Look at the certificate each day: a service may well run for longer than it lasts."""
+        while True:
+            await asyncio.sleep(RENEW_SECONDS)
+            try:
+                if await asyncio.to_thread(tls.renew):
+                    self._log.info("the certificate was renewed", extra={"action": "renewed"})
+            except ForewarnError as error:
+                self._log.warning(str(error), extra={"action": "not_renewed"})
+
+    def _publish(
+        self, loop: asyncio.AbstractEventLoop, tls: Tls, control: str, metadata: list[str]
+    ) -> None:
         """Say where we are to be found; a disk that cannot be written keeps no guest waiting."""
         if self._stop.is_set():
             return
         try:
-            self._settings.data.publish(control, metadata)
+            self._settings.data.publish(control, metadata, tls.trusted)
             self._unpublished = None
         except ForewarnError as error:
             if self._unpublished is None:
                 self._log.warning(str(error), extra={"action": "unpublished"})
             self._unpublished = str(error)
-            loop.call_later(PUBLISH_AGAIN_SECONDS, self._publish, loop, control, metadata)
+            loop.call_later(PUBLISH_AGAIN_SECONDS, self._publish, loop, tls, control, metadata)
 
     def _crash(self) -> None:
         self._crashed = True
