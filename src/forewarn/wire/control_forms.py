@@ -8,15 +8,54 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from enum import Enum
+from typing import Annotated
 
 import msgspec
 
-from forewarn.core.events import Approval, Audience, Event, Outcome
-from forewarn.core.journal import Actor, Entry
+from forewarn.core.events import (
+    Approval,
+    Audience,
+    Cause,
+    Event,
+    EventSource,
+    EventStatus,
+    EventType,
+    Outcome,
+    Result,
+)
+from forewarn.core.journal import Actor, Entry, Role, What
 from forewarn.core.ledgers import Ledger
 from forewarn.core.names import ScopeId
-from forewarn.core.scopes import Machine, Scope
+from forewarn.core.scopes import (
+    AutoApproval,
+    Enabling,
+    Machine,
+    Origin,
+    Presence,
+    Scope,
+    ScopeKind,
+)
 from forewarn.wire.instance import vm_id
+
+
+def _one_of(kind: type[Enum]) -> msgspec.Meta:
+    """Text that is one of these words, as far as a schema is concerned."""
+    return msgspec.Meta(extra_json_schema={"enum": [value.value for value in kind]})
+
+
+EventTypeWord = Annotated[str, _one_of(EventType)]
+SourceWord = Annotated[str, _one_of(EventSource)]
+CauseWord = Annotated[str, _one_of(Cause)]
+_Status = Annotated[str, _one_of(EventStatus)]
+_Result = Annotated[str, _one_of(Result)]
+RoleWord = Annotated[str, _one_of(Role)]
+WhatWord = Annotated[str, _one_of(What)]
+_Kind = Annotated[str, _one_of(ScopeKind)]
+_Enabling = Annotated[str, _one_of(Enabling)]
+_AutoApproval = Annotated[str, _one_of(AutoApproval)]
+_Presence = Annotated[str, _one_of(Presence)]
+_Origin = Annotated[str, _one_of(Origin)]
 
 
 class Form(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +73,7 @@ class ApprovalForm(Form, frozen=True, kw_only=True):
     """Who let an event start early, and from where."""
 
     by: str
-    role: str
+    role: RoleWord
     address: str
     at: datetime
 
@@ -43,7 +82,7 @@ class OutcomeForm(Form, frozen=True, kw_only=True):
     """What became of an event on one machine."""
 
     resource: str
-    result: str
+    result: _Result
     at: datetime
     detail: str
 
@@ -52,14 +91,14 @@ class EventForm(Form, frozen=True, kw_only=True):
     """An event and its whole record."""
 
     event_id: str
-    type: str
-    status: str
+    type: EventTypeWord
+    status: _Status
     resources: tuple[str, ...]
     not_before: datetime
     scope: str
     resource_group: str
-    source: str
-    cause: str
+    source: SourceWord
+    cause: CauseWord
     description: str
     duration_seconds: float | None
     update_domain: int
@@ -85,8 +124,8 @@ class MachineForm(Form, frozen=True, kw_only=True):
     addresses: tuple[str, ...]
     host: str | None
     update_domain: int
-    presence: str
-    origin: str
+    presence: _Presence
+    origin: _Origin
     vm_id: str
 
 
@@ -95,14 +134,14 @@ class ScopeForm(Form, frozen=True, kw_only=True):
 
     scope: str
     resource_group: str
-    kind: str
+    kind: _Kind
     enabled: bool
-    enabling: str
+    enabling: _Enabling
     update_domains: int
     terminate_notice_seconds: float | None
     spot: bool
     user_operations_max: int | None
-    auto_approve: tuple[str, ...]
+    auto_approve: tuple[_AutoApproval, ...]
     incarnation: int
     machines: tuple[MachineForm, ...]
 
@@ -110,7 +149,7 @@ class ScopeForm(Form, frozen=True, kw_only=True):
 class ActorForm(Form, frozen=True, kw_only=True):
     """Who did something, and from where."""
 
-    role: str
+    role: RoleWord
     name: str
     address: str
 
@@ -122,7 +161,7 @@ class EntryForm(Form, frozen=True, kw_only=True):
     at: datetime
     scope: str
     resource_group: str
-    what: str
+    what: WhatWord
     by: ActorForm
     event: EventForm | None
     note: str
@@ -133,6 +172,31 @@ class FleetForm(Form, frozen=True, kw_only=True):
     """The whole fleet."""
 
     scopes: Sequence[ScopeForm]
+
+
+class HostedForm(Form, frozen=True, kw_only=True):
+    """The machines of one scope that run on a host."""
+
+    scope: str
+    resource_group: str
+    machines: tuple[str, ...]
+
+
+class HostForm(Form, frozen=True, kw_only=True):
+    """A host, who is on it, and what is announced to them."""
+
+    host: str
+    scopes: Sequence[HostedForm]
+    # Open events that concern a machine on this host.
+    events: Sequence[EventForm]
+    # Whether an impact is under way there.
+    is_busy: bool
+
+
+class HostsForm(Form, frozen=True, kw_only=True):
+    """Every host that a machine runs on."""
+
+    hosts: Sequence[HostForm]
 
 
 class ChangesForm(Form, frozen=True, kw_only=True):

@@ -29,17 +29,17 @@ from forewarn.identities.addresses import AddressBook
 from forewarn.ids import RandomIds
 from forewarn.ports.store import Store
 from forewarn.stores.sqlite import SqliteStore
-from forewarn.web import control, listeners
+from forewarn.web import listeners
 from forewarn.web.app import ControlServer, build_app
 from forewarn.web.control import ControlParts
 from forewarn.web.counters import Counters
 from forewarn.web.limits import Limits
 from forewarn.web.listeners import Bound, Listener
 from forewarn.web.metadata import STRICT, Manners
-from forewarn.web.routes import Table
 from forewarn.web.server import MetadataServer
 from forewarn.wiring.assembly import Assembly, assemble
 from forewarn.wiring.directories import DataDirectory
+from forewarn.wiring.faces import Faces
 from forewarn.wiring.lanes import Lanes
 from forewarn.wiring.systemd import Systemd
 from forewarn.wiring.tokened import Tokened
@@ -129,8 +129,8 @@ class _Serve:
             counters = Counters()
             guests = self._guests(assembly, fleet, counters)
             parts = self._parts(assembly, file, counters, workers)
-            table = Table(control.routes(parts))
-            control_server = ControlServer(build_app(table, Tokened(token)), control_socket)
+            app = build_app(Faces(control=parts).table(), Tokened(token))
+            control_server = ControlServer(app, control_socket)
             # Before anything is called readable, it is.
             await guests.serve(bound)
             workers.start()

@@ -1,0 +1,20 @@
+"""Every path that the control plane answers, from all of its faces."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from forewarn.web import control, openapi
+from forewarn.web.control_parts import ControlParts
+from forewarn.web.routes import Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Faces:
+    """What each face of the control plane stands on."""
+
+    control: ControlParts
+
+    def table(self) -> Table:
+        """All routes, and the document of those that are the operators'."""
+        return Table(openapi.with_document(control.routes(self.control)))
