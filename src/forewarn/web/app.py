@@ -21,7 +21,6 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Mount
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -55,10 +54,12 @@ def build_app(table: Table, authority: Authority, pace: Pace = DEFAULT_PACE) -> 
     """The control plane as an ASGI application. Calls that wait end once `state.closing` is set."""
     reception = _Reception(table, authority, pace)
     app = Starlette(
-        routes=[Mount("", app=reception)],
         exception_handlers={Exception: _broken},
         lifespan=reception.open,
     )
+    # Not as a route: Starlette's own patterns know paths with which they have nothing to do, such as
+    # those with a line break.
+    app.router.default = reception
     app.state.closing = reception.closing
     app.state.streams = reception.streams
     return app
