@@ -28,6 +28,7 @@ from forewarn.web.streaming import Pace
 from forewarn.wiring.faces import Faces
 
 PATIENCE_SECONDS: Final = 10
+SEND_BYTES: Final = 16 * 1024
 OPERATOR: Final = Principal(id="1", name="ada", role=Role.OPERATOR)
 
 
@@ -113,6 +114,8 @@ class ControlPlane:
         self.table = Faces(control=control_parts(world, self.extras)).table()
         self._first = known[0].name
         self._bound = socket.socket()
+        # A caller that does not read is felt soon.
+        self._bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BYTES)
         self._bound.bind(("127.0.0.1", 0))
         # Listening before the thread runs: a client that comes early waits its turn.
         self._bound.listen()
