@@ -21,8 +21,8 @@ from forewarn.core.rights import Principal
 from forewarn.stores.sqlite import SqliteStore
 from forewarn.testing.control_planes import OPERATOR, ControlPlane, Extras, control_parts
 from forewarn.testing.sample_fleet import BATCH, CLASSIC
-from forewarn.testing.worlds import OPERATOR as ACTOR
 from forewarn.testing.worlds import NOON, WEB, World
+from forewarn.testing.worlds import OPERATOR as ACTOR
 from forewarn.web import routes
 from forewarn.web.calls import Call, Stream
 from forewarn.web.streaming import Pace

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
@@ -113,18 +114,21 @@ def _show(parts: ControlParts, call: Call) -> Answer:
 
 
 def _approve(parts: ControlParts, call: Call) -> Answer:
+    event = _own_event(parts, call)
     wire.load(wire.Nothing, call.body)
-    return reply(placed_form(parts.desk.approve(_own_event(parts, call), call.actor)))
+    return reply(placed_form(parts.desk.approve(event, call.actor)))
 
 
 def _cancel(parts: ControlParts, call: Call) -> Answer:
+    event = _own_event(parts, call)
     wire.load(wire.Nothing, call.body)
-    return reply(placed_form(parts.desk.cancel(_own_event(parts, call), call.actor)))
+    return reply(placed_form(parts.desk.cancel(event, call.actor)))
 
 
 def _postpone(parts: ControlParts, call: Call) -> Answer:
+    event = _own_event(parts, call)
     later = wire.load(wire.Postponement, call.body).later
-    return reply(placed_form(parts.desk.postpone(_own_event(parts, call), later, call.actor)))
+    return reply(placed_form(parts.desk.postpone(event, later, call.actor)))
 
 
 def _resolve(parts: ControlParts, call: Call) -> Answer:
@@ -133,9 +137,11 @@ def _resolve(parts: ControlParts, call: Call) -> Answer:
 
 
 def _own_event(parts: ControlParts, call: Call) -> str:
-    """The event that the path names, if the caller has a right to it. Raises: Forbidden, Unknown."""
+    """The event that the path names, which may be none. Raises: Forbidden if it is not the caller's."""
     event_id = call.names["event"]
-    call.insist(names_of(parts.desk.directory.event(event_id)).resource_group)
+    # Whether there is such an event is the desk's to say.
+    with suppress(UnknownEvent):
+        call.insist(names_of(parts.desk.directory.event(event_id)).resource_group)
     return event_id
 
 
