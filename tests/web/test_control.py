@@ -252,6 +252,13 @@ def test_what_cannot_be_done_is_refused_with_the_reason(
         ("/journal?after=999", 409, "does not reach"),
         ("/journal?scope=rg1/nothing", 404, "no scope rg1/nothing"),
         ("/journal?scope=nothing", 404, "no scope nothing"),
+        ("/journal?group=nothing", 404, "no scope is in a resource group nothing"),
+        ("/journal?since=yesterday", 400, "since is an instant with its time zone"),
+        ("/journal?until=2030-01-01T00:00:00", 400, "until is an instant with its time zone"),
+        ("/journal?since=9999-01-01T00:00:00Z", 400, "the year 9999 is out of reach"),
+        ("/journal?what=exploded", 400, "no what is called 'exploded'"),
+        ("/journal?role=king", 400, "no role is called 'king'"),
+        ("/fleet?scope=web", 400, "no parameter is called 'scope' here: there is none"),
         ("/journal?a&b&c&d&e&f&g&h&i&j&k&l&m&n&o&p", 400, "cannot be understood"),
     ],
 )
@@ -423,6 +430,30 @@ def test_the_journal_is_read_by_event_and_by_scope(service: Service) -> None:
 
     assert {entry["event"]["event_id"] for entry in of_event} == {event}
     assert [entry["what"] for entry in of_scope] == ["roster"]
+
+
+@pytest.mark.parametrize(
+    ("query", "whats"),
+    [
+        ("group=RG2", ["roster"]),
+        ("machine=web-1", ["announced", "readable"]),
+        ("type=freeze", ["announced", "readable", "canceled"]),
+        ("what=canceled&actor=Operator&role=operator", ["canceled"]),
+        ("since=2030-01-01T13:00:00%2B01:00&limit=2", ["roster", "roster"]),
+        ("until=2030-01-01T12:00:00Z", []),
+    ],
+)
+def test_the_journal_is_read_by_whatever_is_known(
+    service: Service, query: str, whats: list[str]
+) -> None:
+    """Keeps S23: what happened can be looked up."""
+    event = service.announced()
+    service.announced(EventType.REBOOT, "web-1")
+    service.post(f"/events/{event}/cancel")
+
+    entries = service.get(f"/journal?{query}")["entries"]
+
+    assert [entry["what"] for entry in entries] == whats
 
 
 def test_a_reader_at_the_end_may_wait_and_reads_on_from_there(service: Service) -> None:

@@ -57,8 +57,8 @@ _QUERY: Final = (
     Parameter(name="what", about="What happened.", kind=forms.WhatWord),
     Parameter(name="actor", about="Who did it, by name: a principal, a VM, a policy."),
     Parameter(name="role", about="In which capacity.", kind=forms.RoleWord),
-    Parameter(name="since", about="The first instant that is wanted.", kind=datetime),
-    Parameter(name="until", about="The first instant that is not.", kind=datetime),
+    Parameter(name="since", about="The first instant that is wanted.", kind=forms.Instant),
+    Parameter(name="until", about="The first instant that is not.", kind=forms.Instant),
 )
 
 

@@ -20,7 +20,7 @@ from forewarn.core.events import Cause, EventSource, EventType, Result
 from forewarn.core.periods import spell
 from forewarn.core.wishes import IfNotTold, Wish
 from forewarn.errors import Malformed
-from forewarn.wire.control_forms import CauseWord, EventTypeWord, Form, SourceWord
+from forewarn.wire.control_forms import CauseWord, EventTypeWord, Form, Instant, SourceWord
 
 NOTICE_SECONDS_MAX: Final = int(periods.ANNOUNCED_AHEAD_MAX.total_seconds())
 DURATION_SECONDS_MAX: Final = int(periods.DURATION_MAX.total_seconds())
@@ -50,7 +50,6 @@ _MEMBER: Final = re.compile(r" - at `\$\.(\w+).*`")
 _YEARS: Final = range(1970, 9000)
 
 _Name = Annotated[str, msgspec.Meta(min_length=1, max_length=NAME_LENGTH_MAX)]
-_Instant = Annotated[datetime, msgspec.Meta(tz=True)]
 _Notice = Annotated[float, msgspec.Meta(ge=0, le=NOTICE_SECONDS_MAX)]
 _Duration = Annotated[float, msgspec.Meta(ge=0, le=DURATION_SECONDS_MAX)]
 _Description = Annotated[str, msgspec.Meta(max_length=DESCRIPTION_LENGTH_MAX)]
@@ -132,7 +131,7 @@ class Failure(Asked, frozen=True, kw_only=True):
 class Postponement(Asked, frozen=True, kw_only=True):
     """A later instant, or a while: one of the two."""
 
-    to: _Instant | None = None
+    to: Instant | None = None
     by_seconds: Annotated[float, msgspec.Meta(gt=0, le=POSTPONED_SECONDS_MAX)] | None = None
 
     @property
@@ -160,7 +159,7 @@ class Resolution(Asked, frozen=True, kw_only=True):
 class Pruning(Asked, frozen=True, kw_only=True):
     """Since when the journal is to be kept."""
 
-    before: _Instant
+    before: Instant
 
     @property
     def instant(self) -> datetime:
@@ -209,7 +208,7 @@ def dump(form: Form) -> bytes:
 def instant(member: str, text: str) -> datetime:
     """An instant that is given as text. Raises: Malformed."""
     try:
-        return _utc(msgspec.convert(text, _Instant))
+        return _utc(msgspec.convert(text, Instant))
     except msgspec.ValidationError as error:
         raise Malformed(f"{member} is {_AN_INSTANT}, not {text[:50]!r}") from error
 

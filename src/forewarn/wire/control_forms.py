@@ -44,6 +44,8 @@ def _one_of(kind: type[Enum]) -> msgspec.Meta:
     return msgspec.Meta(extra_json_schema={"enum": [value.value for value in kind]})
 
 
+# With its time zone: nobody has to guess.
+Instant = Annotated[datetime, msgspec.Meta(tz=True)]
 EventTypeWord = Annotated[str, _one_of(EventType)]
 SourceWord = Annotated[str, _one_of(EventSource)]
 CauseWord = Annotated[str, _one_of(Cause)]
@@ -75,7 +77,7 @@ class ApprovalForm(Form, frozen=True, kw_only=True):
     by: str
     role: RoleWord
     address: str
-    at: datetime
+    at: Instant
 
 
 class OutcomeForm(Form, frozen=True, kw_only=True):
@@ -83,7 +85,7 @@ class OutcomeForm(Form, frozen=True, kw_only=True):
 
     resource: str
     result: _Result
-    at: datetime
+    at: Instant
     detail: str
 
 
@@ -94,7 +96,7 @@ class EventForm(Form, frozen=True, kw_only=True):
     type: EventTypeWord
     status: _Status
     resources: tuple[str, ...]
-    not_before: datetime
+    not_before: Instant
     scope: str
     resource_group: str
     source: SourceWord
@@ -104,16 +106,16 @@ class EventForm(Form, frozen=True, kw_only=True):
     update_domain: int
     # Whether guests are told.
     announced: bool
-    announced_at: datetime
+    announced_at: Instant
     announced_by: str
-    readable_at: datetime | None
+    readable_at: Instant | None
     approved: ApprovalForm | None
     hold: str | None
-    started_at: datetime | None
-    ended_at: datetime | None
+    started_at: Instant | None
+    ended_at: Instant | None
     notice_promised_seconds: float
     notice_given_seconds: float | None
-    not_before_earlier: tuple[datetime, ...]
+    not_before_earlier: tuple[Instant, ...]
     outcomes: tuple[OutcomeForm, ...]
 
 
@@ -158,7 +160,7 @@ class EntryForm(Form, frozen=True, kw_only=True):
     """A line of the journal. Its event is shown as it was after the change."""
 
     cursor: str
-    at: datetime
+    at: Instant
     scope: str
     resource_group: str
     what: WhatWord
