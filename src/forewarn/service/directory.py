@@ -93,6 +93,10 @@ class Directory:
             raise Unknown(f"no VM runs on a host {name}; `forewarn fleet` lists the hosts")
         return found
 
+    def hosts(self) -> tuple[str, ...]:
+        """Every host that a machine runs on, in lower case, sorted."""
+        return tuple(sorted(self._hosts))
+
     def _note_roster(self, scope: ScopeId, machines: tuple[Machine, ...]) -> None:
         before = self._rosters.get(scope, ())
         if before == machines:

@@ -29,17 +29,17 @@ from forewarn.identities.addresses import AddressBook
 from forewarn.ids import RandomIds
 from forewarn.ports.store import Store
 from forewarn.stores.sqlite import SqliteStore
-from forewarn.web import control, listeners
+from forewarn.web import listeners
 from forewarn.web.app import ControlServer, build_app
 from forewarn.web.control import ControlParts
 from forewarn.web.counters import Counters
 from forewarn.web.limits import Limits
 from forewarn.web.listeners import Bound, Listener
 from forewarn.web.metadata import STRICT, Manners
-from forewarn.web.routes import Table
 from forewarn.web.server import MetadataServer
 from forewarn.wiring.assembly import Assembly, assemble
 from forewarn.wiring.directories import DataDirectory
+from forewarn.wiring.faces import Faces
 from forewarn.wiring.lanes import Lanes
 from forewarn.wiring.systemd import Systemd
 from forewarn.wiring.trust import Doorkeeper, Tls, TrustSettings, keep_door
@@ -132,8 +132,7 @@ class _Serve:
             counters = Counters()
             guests = self._guests(assembly, fleet, counters)
             parts = self._parts(assembly, file, counters, workers)
-            table = Table((*control.routes(parts), *door.routes))
-            app = build_app(table, door.logins)
+            app = build_app(Faces(control=parts, others=door.routes).table(), door.logins)
             control_server = ControlServer(app, control_socket, tls.context)
             # Before anything is called readable, it is.
             await guests.serve(bound)
