@@ -53,6 +53,7 @@ class What(Enum):
     BACKED_UP = "backed up"
     RESTORED = "restored"
     PRUNED = "pruned"
+    WEBHOOK = "webhook"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
