@@ -28,6 +28,7 @@ from forewarn.errors import Malformed, Refused
 from forewarn.ids import RandomIds
 from forewarn.web.listeners import Listener
 from forewarn.web.metadata import Manners
+from forewarn.wire.targets import load_allowed
 from forewarn.wiring.directories import DataDirectory
 from forewarn.wiring.logs import start_logging
 from forewarn.wiring.restore import RestoreSettings
@@ -41,6 +42,10 @@ METADATA_DEFAULT: Final = "169.254.169.254:80"
 METADATA_HELP: Final = (
     f"ADDR:PORT where guests ask, {METADATA_DEFAULT} if none is given; may be given several times; "
     "port 0 chooses one. On loopback, ADDR:PORT=VM plays that VM."
+)
+WEBHOOK_ALLOW_HELP: Final = (
+    "HOST or HOST:PORT that webhooks may have, *.DOMAIN for all hosts below; may be given several "
+    "times. Without it there are no webhooks."
 )
 SERVE_JSON_HELP: Final = "Print the addresses as one line of JSON, once it serves."
 DATA_DEFAULT: Final = Path(".forewarn")
@@ -59,6 +64,7 @@ def serve(
     control: str = "127.0.0.1:0",
     log_format: Literal["text", "json"] = "text",
     lenient_post: bool = False,
+    webhook_allow: Annotated[tuple[str, ...], Parameter(help=WEBHOOK_ALLOW_HELP)] = (),
     as_json: Annotated[bool, Parameter(name="--json", help=SERVE_JSON_HELP)] = False,
 ) -> None:
     """Serve scheduled events to a fleet.
@@ -88,6 +94,7 @@ def serve(
         metadata=tuple(map(_listener, metadata or (METADATA_DEFAULT,))),
         control=_control(control),
         manners=Manners(lenient_post=lenient_post),
+        webhook_allow=load_allowed(webhook_allow),
         systemd=Systemd(surroundings.notify_socket),
     )
     say = _say_json if as_json else _say

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cached_property, partial
 from http import HTTPStatus
@@ -24,6 +24,7 @@ from forewarn.errors import Malformed, Refused, Unknown, UnknownEvent
 from forewarn.ports.clock import Clock
 from forewarn.ports.store import Cursor
 from forewarn.service.books import Books
+from forewarn.service.deliveries import Counts
 from forewarn.service.desk import Desk, Placed, is_unannounced
 from forewarn.service.journals import Filter, Journals
 from forewarn.web.calls import Answer, Call, Later, parameters, reply, whole_number
@@ -57,13 +58,15 @@ class ControlParts:
     # What the guests' endpoint counts, and how often the conductor could not tend a scope.
     counters: Served
     setbacks: Callable[[], int]
+    # What is counted of deliveries to webhooks.
+    hooks: Counts = field(default_factory=Counts)
     # Tells a VM of the simulated fabric how to behave; None where the fabric is real.
     behave: Callable[[str, str], None] | None = None
 
     @cached_property
     def metrics(self) -> Metrics:
         """What is told to Prometheus; made once, as it counts from then on."""
-        return Metrics(self.counters, Tally.following(self.desk), self.setbacks)
+        return Metrics(self.counters, Tally.following(self.desk), self.setbacks, self.hooks)
 
 
 Handler = Callable[[ControlParts, Call], Answer]

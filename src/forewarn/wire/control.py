@@ -90,9 +90,9 @@ class Announcement(Asked, frozen=True, kw_only=True):
     def wish(self) -> Wish:
         """What is wished for. Raises: Malformed."""
         return Wish(
-            type=_named(EventType, "type", self.type),
-            source=_named(EventSource, "source", self.source),
-            cause=_named(Cause, "cause", self.cause),
+            type=named(EventType, "type", self.type),
+            source=named(EventSource, "source", self.source),
+            cause=named(Cause, "cause", self.cause),
             machines=self.machines,
             description=_printable(self.description),
             duration=_span(self.duration_seconds),
@@ -187,7 +187,7 @@ def _complaint(told: str) -> str:
     return _REMEDIES.get(member[1], plain)
 
 
-def _named(kind: type[_EnumT], member: str, word: str) -> _EnumT:
+def named(kind: type[_EnumT], member: str, word: str) -> _EnumT:
     """The value that a word stands for, however it is capitalized."""
     for value in kind:
         if value.value.lower() == word.lower():

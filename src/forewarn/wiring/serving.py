@@ -23,8 +23,10 @@ from forewarn.clocks import SystemClock
 from forewarn.config.fleets import FleetFile, load_fleet, parse_fleet
 from forewarn.core.journal import SERVICE, Actor
 from forewarn.core.scopes import Enabling, Origin
+from forewarn.core.targets import AllowedHost
 from forewarn.errors import Damaged, ForewarnError, Refused
 from forewarn.fabrics.simulated import Behaviour, SimulatedFabric
+from forewarn.hooks.sender import HttpPost
 from forewarn.identities.addresses import AddressBook
 from forewarn.ids import RandomIds
 from forewarn.ports.store import Store
@@ -39,6 +41,7 @@ from forewarn.web.metadata import STRICT, Manners
 from forewarn.web.routes import Table
 from forewarn.web.server import MetadataServer
 from forewarn.wiring.assembly import Assembly, assemble
+from forewarn.wiring.carrying import Carriers, Hooks, assemble_hooks
 from forewarn.wiring.directories import DataDirectory
 from forewarn.wiring.lanes import Lanes
 from forewarn.wiring.systemd import Systemd
@@ -62,6 +65,8 @@ class ServeSettings:
     default_enabling: Enabling = Enabling.ON_REQUEST
     limits: Limits = field(default_factory=Limits)
     manners: Manners = STRICT
+    # Where webhooks may be told things; nowhere, if nothing is said.
+    webhook_allow: tuple[AllowedHost, ...] = ()
     systemd: Systemd = field(default_factory=lambda: Systemd(None))
 
 
@@ -125,16 +130,21 @@ class _Serve:
                 assembly = self._assemble(store, bound, fleet)
                 await asyncio.to_thread(self._load, assembly, fleet)
             loop = asyncio.get_running_loop()
-            workers = Workers(assembly, store, log, partial(loop.call_soon_threadsafe, self._crash))
+            crash = partial(loop.call_soon_threadsafe, self._crash)
+            workers = Workers(assembly, store, log, crash)
+            hooks = self._hooks(assembly, fleet)
+            carriers = Carriers(hooks, assembly, log, crash)
             counters = Counters()
             guests = self._guests(assembly, fleet, counters)
-            parts = self._parts(assembly, file, counters, workers)
-            table = Table(control.routes(parts))
+            parts = self._parts(assembly, file, counters, workers, hooks)
+            table = Table((*control.routes(parts), *hooks.routes()))
             control_server = ControlServer(build_app(table, Tokened(token)), control_socket)
             # Before anything is called readable, it is.
             await guests.serve(bound)
             workers.start()
             stack.callback(workers.stop)
+            carriers.start()
+            stack.callback(carriers.stop)
             serving_control = asyncio.create_task(control_server.serve())
             self._watch_signals(loop, assembly)
             address = f"http://{listeners.spell(*control_socket.getsockname()[:2])}"
@@ -198,6 +208,10 @@ class _Serve:
                 self._fleet_trouble = f"the fleet file is not in force: {error}"
                 self._log.error(self._fleet_trouble, extra={"action": "fleet_refused"})
 
+    def _hooks(self, assembly: Assembly, fleet: FleetFile) -> Hooks:
+        post = HttpPost(assembly.clock, self._settings.webhook_allow)
+        return assemble_hooks(assembly, post, fleet.subscription_id)
+
     def _guests(self, assembly: Assembly, fleet: FleetFile, counters: Counters) -> MetadataServer:
         return MetadataServer(
             assembly.desk,
@@ -217,6 +231,7 @@ class _Serve:
         store: SqliteStore,
         counters: Counters,
         workers: Workers,
+        hooks: Hooks,
     ) -> ControlParts:
         return ControlParts(
             clock=assembly.clock,
@@ -231,6 +246,7 @@ class _Serve:
             ready=lambda: self._unready(workers),
             counters=counters,
             setbacks=lambda: workers.setbacks_total,
+            hooks=hooks.counts,
             behave=partial(_behave, assembly),
         )
 
