@@ -1,6 +1,6 @@
 """A change of an event as those outside read it: CloudEvents 1.0, or Azure's Event Grid form.
 
-Every byte is in tests/wire/golden/. What Azure documents of its form, and where it contradicts itself,
+Every byte is in tests/wire/told/. What Azure documents of its form, and where it contradicts itself,
 is in docs/protocol/.
 """
 

@@ -52,7 +52,7 @@ def load_allowed(lines: Sequence[str]) -> tuple[AllowedHost, ...]:
 def _allowed(line: str) -> AllowedHost:
     star = "*." if line.startswith("*.") else ""
     host, port = _place(line.removeprefix(star), line)
-    if star and _NAME.fullmatch(host) is None:
+    if star and (_NAME.fullmatch(host) is None or _NUMERIC.fullmatch(host) is not None):
         raise Malformed(f"{line[:200]!r}: a * stands before a domain, such as *.corp.example")
     return AllowedHost(host=star + host, port=port)
 
