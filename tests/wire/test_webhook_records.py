@@ -105,6 +105,11 @@ def test_what_is_asked_for_is_read() -> None:
     assert asked.wanted == HOOK.wanted
 
 
+def understood(body: str) -> object:
+    asked = control.load(webhook_forms.NewWebhook, body.encode())
+    return asked.label, asked.kind, asked.wanted
+
+
 @pytest.mark.parametrize(
     ("member", "value"),
     [
@@ -122,8 +127,7 @@ def test_what_cannot_be_understood_is_refused(member: str, value: str) -> None:
     body = "{" + ", ".join(f'"{key}": {text}' for key, text in members.items()) + "}"
 
     with pytest.raises(Malformed):
-        asked = control.load(webhook_forms.NewWebhook, body.encode())
-        _ = asked.label, asked.kind, asked.wanted
+        understood(body)
 
 
 def test_a_dead_letter_that_says_only_what_is_missing_has_no_change() -> None:

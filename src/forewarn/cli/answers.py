@@ -118,3 +118,47 @@ class Page(TypedDict):
     entries: list[Entry]
     cursor: str
     is_last: bool
+
+
+class Webhook(TypedDict):
+    """Somebody who is told of changes, and how that goes."""
+
+    id: str
+    name: str
+    url: str
+    form: str
+    groups: list[str]
+    scopes: list[str]
+    types: list[str]
+    changes: list[str]
+    paused: bool
+    created_by: str
+    created_at: str
+    waiting: int
+    trouble: str | None
+    dead_letters: int
+
+
+class Webhooks(TypedDict):
+    webhooks: list[Webhook]
+
+
+class AddedWebhook(TypedDict):
+    """A new webhook, and the secret that its deliveries are signed with."""
+
+    webhook: Webhook
+    secret: str
+
+
+class DeadLetter(TypedDict):
+    """Something that a webhook was not told."""
+
+    number: int
+    at: str
+    why: str
+    tries: int
+    id: str | None
+    type: str | None
+    scope: str | None
+    event_id: str | None
+    changed_at: str | None
