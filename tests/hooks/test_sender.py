@@ -170,6 +170,60 @@ def test_a_name_is_judged_by_where_it_leads() -> None:
             post_to(target).deliver(target, HEADERS, b"{}")
 
 
+@pytest.mark.parametrize("address", ["169.254.169.254", "::ffff:169.254.169.254", "fe80::1"])
+def test_a_name_that_leads_to_metadata_is_not_connected_to(address: str) -> None:
+    """keeps N10: whoever runs the DNS of an allowed host cannot have us ask for secrets."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    target = load_target("http://hooks.example.org/")
+    post = HttpPost(
+        SystemClock(),
+        load_allowed(["hooks.example.org"]),
+        resolve=lambda _: [(family, (address, 80))],
+    )
+
+    with pytest.raises(Refused, match="never told"):
+        post.deliver(target, HEADERS, b"{}")
+
+
+def test_a_name_that_leads_to_loopback_is_not_connected_to_and_is_asked_for_once() -> None:
+    """keeps N10: the address that was judged is the one that is connected to."""
+    asked: list[str] = []
+    with Receiver() as receiver:
+
+        def resolve(target: Target) -> list[tuple[socket.AddressFamily, tuple[str, int]]]:
+            asked.append(target.host)
+            return [(socket.AF_INET, ("127.0.0.1", target.port))]
+
+        name = f"hooks.example.org:{receiver.port}"
+        post = HttpPost(SystemClock(), load_allowed([name]), resolve=resolve)
+        with pytest.raises(Refused, match="loopback"):
+            post.deliver(load_target(f"http://{name}/"), HEADERS, b"{}")
+
+    assert asked == ["hooks.example.org"]
+    assert receiver.received == []
+
+
+def test_a_name_that_leads_nowhere_is_refused() -> None:
+    target = load_target("http://hooks.example.org/")
+    post = HttpPost(SystemClock(), load_allowed(["hooks.example.org"]), resolve=lambda _: [])
+
+    with pytest.raises(Unavailable, match="leads nowhere"):
+        post.deliver(target, HEADERS, b"{}")
+
+
+def test_the_next_address_of_a_name_is_tried() -> None:
+    with Receiver() as receiver:
+        places = [
+            (socket.AF_INET, ("127.0.0.1", 1)),
+            (socket.AF_INET, ("127.0.0.1", receiver.port)),
+        ]
+        target = load_target(f"http://localhost:{receiver.port}/")
+        allowed = load_allowed([f"localhost:{receiver.port}"])
+        post = HttpPost(SystemClock(), allowed, resolve=lambda _: places)
+
+        assert post.deliver(target, HEADERS, b"{}") == 200
+
+
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A certificate for 127.0.0.1 that signed itself, with its key."""

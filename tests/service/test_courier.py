@@ -16,7 +16,7 @@ from forewarn.core.events import EventType
 from forewarn.core.journal import What
 from forewarn.core.scopes import Scope
 from forewarn.core.targets import Target
-from forewarn.core.webhooks import DEAD_LETTERS_MAX, Wanted, Webhook
+from forewarn.core.webhooks import DEAD_LETTERS_MAX, Wanted, Webhook, WebhookId
 from forewarn.errors import OutcomeUnknown, Unavailable
 from forewarn.ids import SeededIds
 from forewarn.ports.store import CommitId, Cursor, Lease, Store, Write
@@ -27,7 +27,7 @@ from forewarn.service.webhooks import Subscription, Webhooks
 from forewarn.stores.memory import MemoryStore
 from forewarn.testing.receivers import Received, SimulatedPost
 from forewarn.testing.worlds import NOON, OPERATOR, WEB, World
-from forewarn.wire import records
+from forewarn.wire import records, webhook_records
 from forewarn.wire.targets import load_target
 
 SUBSCRIPTION = "00000000-0000-0000-0000-000000000000"
@@ -379,6 +379,34 @@ def test_a_removed_webhook_is_told_nothing_more() -> None:
     assert len(made.post.received) == 1
     assert made.counts.webhooks == 0
     assert made.world.store.scan("webhook", "", 100) == []
+
+
+def test_what_comes_back_for_a_webhook_that_is_gone_is_nobodys() -> None:
+    made, hook = carriage()
+    made.is_slow = True
+    made.world.announce(EventType.FREEZE, "web-0")
+    made.settle()
+    made.webhooks.remove(hook.id, OPERATOR)
+    made.settle()
+
+    made.carry()
+    made.settle()
+
+    assert made.counts.delivered == 0
+
+
+def test_a_webhook_that_is_removed_while_the_roll_is_called_is_passed_over() -> None:
+    made, hook = carriage()
+    write = Write(
+        webhook_records.webhook_key(WebhookId("x")), 0, webhook_records.dump_webhook(hook)
+    )
+    made.webhooks.remove(hook.id, OPERATOR)
+    made.world.store.commit(CommitId("half"), (write,), ())
+
+    made.die()
+    made.settle()
+
+    assert hook.id not in made.courier.standings
 
 
 def test_too_many_dead_letters_stop_a_webhook_until_somebody_looks() -> None:

@@ -164,7 +164,9 @@ def test_other_addresses_are_connected_to() -> None:
         check_connection(load_target("https://hooks.example.org/"), address)
 
 
-@pytest.mark.parametrize("line", ["", "*", "*.", "*.1.2.3.4", "http://x", "a b", "x:0", "*.[::1]"])
+@pytest.mark.parametrize(
+    "line", ["", "*", "*.", "*.1.2.3.4", "http://x", "a b", "x:0", "*.[::1]", "[127.0.0.1]"]
+)
 def test_an_allow_list_that_cannot_be_understood_is_refused(line: str) -> None:
     with pytest.raises(Malformed):
         load_allowed([line])

@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 import socket
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Final
 
 from forewarn import __version__
 from forewarn.core import targets
 from forewarn.core.targets import AllowedHost, Target
-from forewarn.errors import Refused, Unavailable
+from forewarn.errors import Unavailable
 from forewarn.ports.clock import Clock
 
 DEADLINE: Final = timedelta(seconds=10)
@@ -27,6 +27,10 @@ _CHUNK: Final = 16 * 1024
 _STATUS: Final = re.compile(rb"HTTP/1\.[0-9] ([1-5][0-9][0-9])(?: [^\r\n]*)?\r?\n")
 _HEAD_END: Final = re.compile(rb"\r?\n\r?\n")
 _OK: Final = 200
+
+# Where a target's name leads, each place with its kind of address. Raises: Unavailable.
+Place = tuple[socket.AddressFamily, tuple[str, int]]
+Resolve = Callable[[Target], Sequence[Place]]
 
 
 class HttpPost:
@@ -39,12 +43,14 @@ class HttpPost:
         *,
         context: ssl.SSLContext | None = None,
         deadline: timedelta = DEADLINE,
+        resolve: Resolve | None = None,
     ) -> None:
         self._clock = clock
         self._allowed = tuple(allowed)
         # Certificates are checked against what this machine trusts (SSL_CERT_FILE), names too.
         self._context = ssl.create_default_context() if context is None else context
         self._deadline = deadline
+        self._resolve = system_resolve if resolve is None else resolve
 
     def check(self, target: Target) -> None:
         targets.check_target(target, self._allowed)
@@ -67,7 +73,7 @@ class HttpPost:
 
     def _connected(self, target: Target, until: timedelta) -> socket.socket:
         trouble: OSError | None = None
-        for family, address in _resolve(target):
+        for family, address in self._resolve(target):
             targets.check_connection(target, str(address[0]))
             connection = socket.socket(family, socket.SOCK_STREAM)
             try:
@@ -79,7 +85,8 @@ class HttpPost:
             except OSError as error:
                 connection.close()
                 trouble = error
-        assert trouble is not None, "a name leads somewhere, or is refused"
+        if trouble is None:
+            raise Unavailable(f"{target.host} leads nowhere")
         raise trouble
 
     def _status(self, connection: socket.socket, until: timedelta) -> int:
@@ -108,15 +115,13 @@ class HttpPost:
         return left
 
 
-def _resolve(target: Target) -> Sequence[tuple[socket.AddressFamily, tuple[str, int]]]:
+def system_resolve(target: Target) -> Sequence[Place]:
+    """Where this machine thinks that a name leads."""
     try:
         found = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
     except (socket.gaierror, UnicodeError) as error:
         raise Unavailable(f"no host is called {target.host}") from error
-    places = [(family, (str(address[0]), target.port)) for family, _, _, _, address in found]
-    if not places:
-        raise Refused(f"{target.host} leads nowhere")
-    return places
+    return [(family, (str(address[0]), target.port)) for family, _, _, _, address in found]
 
 
 def _request(target: Target, headers: Sequence[tuple[str, str]], body: bytes) -> bytes:

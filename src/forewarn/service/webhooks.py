@@ -121,7 +121,7 @@ class Webhooks:
 
     def remove(self, webhook: str, actor: Actor) -> None:
         """Remove a webhook with its dead letters. Raises: Unknown, Unavailable."""
-        for _ in self._attempts(webhook):
+        for _ in range(CONFLICTS_MAX):
             found, version = self._get(webhook)
             key = spelling.position_key(found.id)
             position = self._store.get([key])[key]
@@ -135,6 +135,7 @@ class Webhooks:
                 self._commit(writes, f"removed {found.name}", actor)
                 self._counts.dead_letters.pop(found.id, None)
                 return
+        raise Conflict([spelling.webhook_key(WebhookId(webhook))])
 
     def dead_letters(self, webhook: str) -> tuple[DeadLetter, ...]:
         """What a webhook was not told, oldest first. Raises: Unknown, Unavailable."""
@@ -190,7 +191,7 @@ class Webhooks:
 
     def _set_paused(self, webhook: str, actor: Actor, *, paused: bool) -> Webhook:
         word = "paused" if paused else "resumed"
-        for _ in self._attempts(webhook):
+        for _ in range(CONFLICTS_MAX):
             found, version = self._get(webhook)
             if found.is_paused == paused:
                 return found
@@ -199,12 +200,7 @@ class Webhooks:
             with suppress(Conflict):
                 self._commit((write,), f"{word} {found.name}", actor)
                 return changed
-        raise AssertionError("the last attempt returns or raises")
-
-    def _attempts(self, webhook: str) -> Iterator[None]:
-        for _ in range(CONFLICTS_MAX):
-            yield
-        raise Conflict([webhook])
+        raise Conflict([spelling.webhook_key(WebhookId(webhook))])
 
     def _get(self, webhook: str) -> tuple[Webhook, int]:
         key = spelling.webhook_key(WebhookId(webhook.lower()))
