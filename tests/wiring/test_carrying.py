@@ -5,14 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
 
 from forewarn.core.events import EventType
-from forewarn.core.targets import Target
 from forewarn.core.webhooks import Wanted
 from forewarn.errors import Unavailable
 from forewarn.ports.store import Cursor
