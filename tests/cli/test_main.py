@@ -21,10 +21,13 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
+from forewarn.cli.connection import Connection
 from forewarn.cli.main import STATUS_OF, build, main
-from forewarn.errors import ForewarnError, Refused
+from forewarn.errors import ForewarnError, Malformed, Refused, Unavailable
+from forewarn.testing.authorities import local_tls
 
 TOKEN = "right"
+OPERATOR = {"client_id": "first", "client_secret": "s3cret"}
 SOON = "4F2A0000-0000-4000-8000-000000000001"
 STARTED = "4F2B0000-0000-4000-8000-000000000002"
 ENDED = "9C010000-0000-4000-8000-000000000003"
@@ -37,7 +40,8 @@ EVENT_MEMBERS = {
 }
 COMMANDS = (
     *("announce", "approve", "backup", "cancel", "completion", "events", "fleet", "fleet apply"),
-    *("journal", "journal export", "journal prune", "postpone", "resolve", "show"),
+    *("journal", "journal export", "journal prune", "postpone", "principal add", "principal list"),
+    *("principal revoke", "principal rotate", "resolve", "show"),
 )
 
 
@@ -138,6 +142,8 @@ class StandIn:
         self.refusals: dict[str, tuple[int, object]] = {}
         self.news = threading.Condition()
         self.delay = 0.0
+        self.token = TOKEN
+        self.logins = 0
         for number, what in enumerate(["announced", "readable", "approved", "started"]):
             self.write(what, f"2026-10-0{number + 1}T12:00:00Z")
 
@@ -178,6 +184,14 @@ class StandIn:
         }
         return 200, canned[method, path]()
 
+    def log_in(self, form: dict[str, str]) -> tuple[int, object]:
+        self.logins += 1
+        if "login" in self.refusals:
+            return self.refusals["login"]
+        if form["client_secret"] != OPERATOR["client_secret"]:
+            return 401, {"error": "invalid_client", "error_description": "no"}
+        return 200, {"access_token": self.token, "token_type": "Bearer"}
+
     def listed(self, status: str) -> list[dict[str, Any]]:
         return [known for known in self.events if status == "all" or not known["ended_at"]]
 
@@ -205,14 +219,20 @@ class Speaker(BaseHTTPRequestHandler):
         self.reply({})
 
     def do_POST(self) -> None:
-        self.reply(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.path.endswith("/adfs/oauth2/v2.0/token"):
+            self.send(*self.stand_in.log_in(dict(parse_qsl(body.decode()))))
+        else:
+            self.reply(json.loads(body))
 
     def reply(self, body: dict[str, Any]) -> None:
         if self.headers["Authorization"] == f"Bearer {TOKEN}":
             answer = self.stand_in.answer(self.command, self.path, body)
         else:
-            answer = 401, {"error": {"code": "Unauthorized", "message": "no"}}
-        status, content = answer
+            answer = 401, {"error": {"code": "AuthenticationFailed", "message": "no"}}
+        self.send(*answer)
+
+    def send(self, status: int, content: object) -> None:
         payload = content if isinstance(content, bytes) else json.dumps(content).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(payload)))
@@ -234,12 +254,14 @@ def data(api: StandIn, tmp_path: Path) -> Iterator[Path]:
     speaker = type("Speaker", (Speaker,), {"stand_in": api})
     server = ThreadingHTTPServer(("127.0.0.1", 0), speaker)
     server.block_on_close = True
+    server.socket = local_tls().server.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
-    url = f"http://127.0.0.1:{server.server_port}"
+    url = f"https://127.0.0.1:{server.server_port}"
     endpoint = {"control": url, "metadata": ["http://127.0.0.1:8169"], "pid": os.getpid()}
-    (tmp_path / "endpoint.json").write_text(json.dumps(endpoint))
-    (tmp_path / "token").write_text(f"{TOKEN}\n")
+    (tmp_path / "endpoint.json").write_text(json.dumps({**endpoint, "ca": "ca.pem"}))
+    (tmp_path / "ca.pem").write_bytes(local_tls().authority)
+    (tmp_path / "operator.json").write_text(json.dumps(OPERATOR))
     yield tmp_path
     server.shutdown()
     server.server_close()
@@ -751,20 +773,64 @@ def test_where_no_service_runs_it_is_said_how_to_start_one(tmp_path: Path, out: 
 
 
 def test_a_service_that_has_stopped_is_unavailable(tmp_path: Path, out: Output) -> None:
-    (tmp_path / "endpoint.json").write_text('{"control": "http://127.0.0.1:1"}')
-    (tmp_path / "token").write_text(TOKEN)
+    (tmp_path / "endpoint.json").write_text('{"control": "https://127.0.0.1:1"}')
+    (tmp_path / "operator.json").write_text(json.dumps(OPERATOR))
 
     assert out.of("events", "--data", str(tmp_path)) == 6
-    assert "no service answers at http://127.0.0.1:1 (Connection refused): " in out.error
+    assert "no service answers at https://127.0.0.1:1 (Connection refused): " in out.error
     assert "forewarn serve" in out.error
 
 
-def test_a_wrong_token_is_refused_with_the_way_to_the_right_one(data: Path, out: Output) -> None:
-    (data / "token").write_text("wrong")
+def test_a_wrong_secret_is_refused_with_the_way_to_the_right_one(data: Path, out: Output) -> None:
+    (data / "operator.json").write_text(json.dumps({**OPERATOR, "client_secret": "wr0ng"}))
 
     assert out.of("events", "--data", str(data)) == 3
-    assert "does not accept this token" in out.error
-    assert "--token-file" in out.error
+    assert "does not know first by this secret" in out.error
+    assert "--credentials" in out.error
+    assert "wr0ng" not in out.error
+
+
+def test_a_token_that_is_over_is_replaced_and_another_refusal_is_told(
+    data: Path, api: StandIn
+) -> None:
+    client = Connection(data=data).client()
+    client.session.token = "over"
+
+    assert client.events("open")
+    assert (client.session.token, api.logins) == (TOKEN, 1)
+    api.token = "useless"
+    client.session.token = "over"
+    with pytest.raises(Refused, match="no"):
+        client.events("open")
+    assert api.logins == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "family"),
+    [
+        ((429, {"error": "slow_down", "error_description": "wait"}), Unavailable),
+        ((400, {"error": "invalid_request", "error_description": "what?"}), Malformed),
+        ((200, {}), Unavailable),
+        ((502, b"<html>"), Unavailable),
+    ],
+)
+def test_what_a_login_is_told_becomes_a_family(
+    answer: tuple[int, object], family: type[ForewarnError], data: Path, api: StandIn
+) -> None:
+    api.refusals["login"] = answer
+
+    with pytest.raises(family):
+        Connection(data=data).client().events("open")
+
+
+def test_a_certificate_of_somebody_else_is_not_trusted(data: Path, out: Output) -> None:
+    (data / "endpoint.json").write_text(
+        json.dumps({"control": json.loads((data / "endpoint.json").read_text())["control"]})
+    )
+
+    assert out.of("events", "--data", str(data)) == 3
+    assert "is not to be trusted" in out.error
+    assert "--ca FILE" in out.error
 
 
 @pytest.mark.parametrize(
@@ -797,10 +863,11 @@ def test_they_may_even_stand_between_two_words_of_a_command(data: Path, out: Out
     assert file.exists()
 
 
-def test_a_service_elsewhere_is_found_by_address_and_token_file(data: Path, out: Output) -> None:
+def test_a_service_elsewhere_is_found_by_address_and_files(data: Path, out: Output) -> None:
     url = json.loads((data / "endpoint.json").read_text())["control"]
 
-    assert out.of("events", "--endpoint", f"{url}/", "--token-file", str(data / "token")) == 0
+    trusted = ("--ca", str(data / "ca.pem"), "--credentials", str(data / "operator.json"))
+    assert out.of("events", "--endpoint", f"{url}/", *trusted) == 0
     assert SOON in out.text
 
 
@@ -812,7 +879,14 @@ def test_the_environment_says_which_service_where_the_words_do_not(
     (elsewhere / ".forewarn").symlink_to(data)
 
     by_data = process("events", cwd=data, FOREWARN_DATA=str(data))
-    by_endpoint = process("events", cwd=data, FOREWARN_ENDPOINT=url, FOREWARN_TOKEN=TOKEN)
+    by_endpoint = process(
+        "events",
+        cwd=data,
+        FOREWARN_ENDPOINT=url,
+        FOREWARN_CA=str(data / "ca.pem"),
+        FOREWARN_CLIENT_ID=OPERATOR["client_id"],
+        FOREWARN_CLIENT_SECRET=OPERATOR["client_secret"],
+    )
     by_place = process("events", cwd=elsewhere)
 
     for running in (by_data, by_endpoint, by_place):
@@ -988,7 +1062,7 @@ def test_on_a_terminal_records_and_fleets_are_tables_too(words: list[str], data:
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_knows_commands_and_choices(shell: str, out: Output) -> None:
     assert out.of("completion", shell) == 0
-    for word in ("announce", "postpone", "journal", "serve", "terminate", "token-file"):
+    for word in ("announce", "postpone", "journal", "serve", "terminate", "credentials"):
         assert word in out.text
 
 

@@ -120,6 +120,30 @@ class Page(TypedDict):
     is_last: bool
 
 
+class Principal(TypedDict):
+    """Somebody who may call the service."""
+
+    id: str
+    name: str
+    role: str
+    groups: list[str]
+    created_at: str
+    revoked_at: str | None
+    old_secret_until: str | None
+
+
+class Principals(TypedDict):
+    principals: list[Principal]
+
+
+class NewSecret(TypedDict):
+    """A principal with its new secret, told this once."""
+
+    principal: Principal
+    client_secret: str
+    tenant_id: str
+
+
 class Webhook(TypedDict):
     """Somebody who is told of changes, and how that goes."""
 

@@ -26,7 +26,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from forewarn.testing.crowds import AT_HOME, Crowd, Life, fleet_file
-from forewarn.testing.processes import PATH, VERSION, ServiceProcess, request
+from forewarn.testing.processes import PATH, VERSION, ServiceProcess
 from forewarn.testing.transcripts import Breach, Charge, Deed, Record, Transcript, settled, verdict
 
 # A database is given up after so many deaths: ledgers remember a day's events, and a day's load
@@ -169,7 +169,8 @@ class _Tale:
             len(self.aims),
             self._service.metadata[0],
             self._service.control,
-            (self._service.data / "token").read_text().strip(),
+            self._service.token,
+            self._service.ca,
         )
         self._crowd.enter(life)
         try:
@@ -290,9 +291,7 @@ class _Tale:
                 return lines
 
     def _ask(self, target: str) -> Any:  # noqa: ANN401 - whatever the service said
-        token = (self._service.data / "token").read_text().strip()
-        headers = {"Authorization": f"Bearer {token}"}
-        reply = request(self._service.control, "GET", target, headers=headers)
+        reply = self._service.ask("GET", target, headers=self._service.authorized)
         assert reply.status == http.client.OK, reply
         return reply.json
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -60,9 +61,9 @@ def build_app(table: Table, authority: Authority) -> Starlette:
 
 
 class ControlServer:
-    """Serves the control plane on a socket that is bound already."""
+    """Serves the control plane over TLS, on a socket that is bound already."""
 
-    def __init__(self, app: Starlette, bound: socket.socket) -> None:
+    def __init__(self, app: Starlette, bound: socket.socket, tls: ssl.SSLContext) -> None:
         self._closing: threading.Event = app.state.closing
         self._bound = bound
         self._server = _Server(
@@ -76,6 +77,7 @@ class ControlServer:
                 # The journal names the true address of the caller, not what a header claims.
                 proxy_headers=False,
                 server_header=False,
+                ssl_context_factory=lambda _config, _default: tls,
                 timeout_graceful_shutdown=SHUTDOWN_SECONDS_MAX,
             )
         )

@@ -90,7 +90,7 @@ class Carriers:
         log: logging.Logger,
         on_crash: Callable[[], object],
     ) -> None:
-        self._hooks = hooks
+        self.hooks = hooks
         self._log = log
         self._on_crash = on_crash
         self._stopping = threading.Event()
@@ -123,16 +123,16 @@ class Carriers:
 
     def _carry(self) -> None:
         while True:
-            delivery = self._hooks.sent.get()
-            why = carry(self._hooks.post, delivery)
-            self._hooks.courier.came_back(delivery, why)
+            delivery = self.hooks.sent.get()
+            why = carry(self.hooks.post, delivery)
+            self.hooks.courier.came_back(delivery, why)
             self._alarm.set()
 
     def _keep_rounds(self) -> None:
         while not self._stopping.is_set():
             self._alarm.clear()
             try:
-                rounds = self._hooks.courier.turn()
+                rounds = self.hooks.courier.turn()
             except Unavailable:
                 # The store is watched, and told of, by others.
                 self._stopping.wait(SLEEP_SECONDS_MAX)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import resource
 import signal
@@ -41,17 +40,19 @@ from forewarn.web.metadata import STRICT, Manners
 from forewarn.web.routes import Table
 from forewarn.web.server import MetadataServer
 from forewarn.wiring.assembly import Assembly, assemble
-from forewarn.wiring.carrying import Carriers, Hooks, assemble_hooks
+from forewarn.wiring.carrying import Carriers, assemble_hooks
 from forewarn.wiring.directories import DataDirectory
+from forewarn.wiring.garbage import uncollected
 from forewarn.wiring.lanes import Lanes
 from forewarn.wiring.systemd import Systemd
-from forewarn.wiring.tokened import Tokened
+from forewarn.wiring.trust import Doorkeeper, Tls, TrustSettings, keep_door
 from forewarn.wiring.watching import WatchedStore
 from forewarn.wiring.working import Workers
 
 GRACE: Final = timedelta(seconds=10)
 CONTROL_BACKLOG: Final = 128
 PUBLISH_AGAIN_SECONDS: Final = 1.0
+RENEW_SECONDS: Final = 24 * 60 * 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +69,7 @@ class ServeSettings:
     # Where webhooks may be told things; nowhere, if nothing is said.
     webhook_allow: tuple[AllowedHost, ...] = ()
     systemd: Systemd = field(default_factory=lambda: Systemd(None))
+    trust: TrustSettings = field(default_factory=TrustSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,6 @@ class _Serve:
     async def run(self, on_ready: Callable[[Serving], None]) -> None:
         settings, log = self._settings, self._log
         settings.data.prepare()
-        token = settings.data.token()
         fleet = self._read_fleet()
         with ExitStack() as stack:
             # Addresses first: who cannot listen need not read a database.
@@ -123,36 +124,38 @@ class _Serve:
             for place in bound:
                 stack.callback(place.socket.close)
             control_socket = stack.enter_context(listening(*settings.control))
+            tls = Tls(settings.trust, settings.data, settings.control[0], SystemClock())
             file = SqliteStore(settings.data.database, SystemClock())
             stack.callback(file.close)
             store = WatchedStore(file)
             with self._damage_is_final():
                 assembly = self._assemble(store, bound, fleet)
                 await asyncio.to_thread(self._load, assembly, fleet)
+                door = await asyncio.to_thread(self._keep_door, assembly, fleet)
             loop = asyncio.get_running_loop()
-            crash = partial(loop.call_soon_threadsafe, self._crash)
-            workers = Workers(assembly, store, log, crash)
-            hooks = self._hooks(assembly, fleet)
-            carriers = Carriers(hooks, assembly, log, crash)
+            workers = Workers(assembly, store, log, partial(loop.call_soon_threadsafe, self._crash))
+            carriers = self._carriers(assembly, fleet, loop)
             counters = Counters()
             guests = self._guests(assembly, fleet, counters)
-            parts = self._parts(assembly, file, counters, workers, hooks)
-            table = Table((*control.routes(parts), *hooks.routes()))
-            control_server = ControlServer(build_app(table, Tokened(token)), control_socket)
+            parts = self._parts(assembly, file, counters, workers, carriers)
+            table = Table((*control.routes(parts), *door.routes, *carriers.hooks.routes()))
+            app = build_app(table, door.logins)
+            control_server = ControlServer(app, control_socket, tls.context)
             # Before anything is called readable, it is.
             await guests.serve(bound)
-            workers.start()
-            stack.callback(workers.stop)
-            carriers.start()
-            stack.callback(carriers.stop)
+            _put_to_work(stack, workers, carriers)
             serving_control = asyncio.create_task(control_server.serve())
             self._watch_signals(loop, assembly)
-            address = f"http://{listeners.spell(*control_socket.getsockname()[:2])}"
-            self._publish(loop, address, [f"http://{place.name}" for place in bound])
+            address = tls.url(control_socket.getsockname()[1])
+            self._publish(loop, tls, address, [f"http://{place.name}" for place in bound])
             stack.callback(settings.data.unpublish)
             self._tell("serving", control=address)
             self._warn_of_strangers(assembly, bound)
             settings.systemd.ready()
+            # What the first call would otherwise wait for, and the guests with it.
+            loop.run_in_executor(None, door.tokens.warm_up)
+            renewing = asyncio.create_task(self._renew(tls))
+            stack.callback(renewing.cancel)
             try:
                 await asyncio.to_thread(on_ready, Serving(assembly, bound, address, settings.data))
                 await self._stop.wait()
@@ -195,7 +198,7 @@ class _Serve:
             raise Refused(f"{error}" if file in str(error) else f"{file}: {error}") from error
 
     def _load(self, assembly: Assembly, fleet: FleetFile) -> None:
-        with _uncollected():
+        with uncollected():
             scopes = assembly.load()
             self._log.info("the store is read", extra={"action": "loaded", "scopes": scopes})
             if self._settings.fleet is None:
@@ -208,9 +211,13 @@ class _Serve:
                 self._fleet_trouble = f"the fleet file is not in force: {error}"
                 self._log.error(self._fleet_trouble, extra={"action": "fleet_refused"})
 
-    def _hooks(self, assembly: Assembly, fleet: FleetFile) -> Hooks:
+    def _carriers(
+        self, assembly: Assembly, fleet: FleetFile, loop: asyncio.AbstractEventLoop
+    ) -> Carriers:
         post = HttpPost(assembly.clock, self._settings.webhook_allow)
-        return assemble_hooks(assembly, post, fleet.subscription_id)
+        hooks = assemble_hooks(assembly, post, fleet.subscription_id)
+        crash = partial(loop.call_soon_threadsafe, self._crash)
+        return Carriers(hooks, assembly, self._log, crash)
 
     def _guests(self, assembly: Assembly, fleet: FleetFile, counters: Counters) -> MetadataServer:
         return MetadataServer(
@@ -231,7 +238,7 @@ class _Serve:
         store: SqliteStore,
         counters: Counters,
         workers: Workers,
-        hooks: Hooks,
+        carriers: Carriers,
     ) -> ControlParts:
         return ControlParts(
             clock=assembly.clock,
@@ -246,7 +253,7 @@ class _Serve:
             ready=lambda: self._unready(workers),
             counters=counters,
             setbacks=lambda: workers.setbacks_total,
-            hooks=hooks.counts,
+            hooks=carriers.hooks.counts,
             behave=partial(_behave, assembly),
         )
 
@@ -272,18 +279,34 @@ class _Serve:
             signal.SIGHUP, lambda: loop.run_in_executor(None, self._reload_and_log, assembly)
         )
 
-    def _publish(self, loop: asyncio.AbstractEventLoop, control: str, metadata: list[str]) -> None:
+    def _keep_door(self, assembly: Assembly, fleet: FleetFile) -> Doorkeeper:
+        settings = self._settings
+        return keep_door(assembly, settings.data, settings.trust, fleet.subscription_id)
+
+    async def _renew(self, tls: Tls) -> None:
+        """Look at the certificate each day: a service may well run for longer than it lasts."""
+        while True:
+            await asyncio.sleep(RENEW_SECONDS)
+            try:
+                if await asyncio.to_thread(tls.renew):
+                    self._log.info("the certificate was renewed", extra={"action": "renewed"})
+            except ForewarnError as error:
+                self._log.warning(str(error), extra={"action": "not_renewed"})
+
+    def _publish(
+        self, loop: asyncio.AbstractEventLoop, tls: Tls, control: str, metadata: list[str]
+    ) -> None:
         """Say where we are to be found; a disk that cannot be written keeps no guest waiting."""
         if self._stop.is_set():
             return
         try:
-            self._settings.data.publish(control, metadata)
+            self._settings.data.publish(control, metadata, tls.trusted)
             self._unpublished = None
         except ForewarnError as error:
             if self._unpublished is None:
                 self._log.warning(str(error), extra={"action": "unpublished"})
             self._unpublished = str(error)
-            loop.call_later(PUBLISH_AGAIN_SECONDS, self._publish, loop, control, metadata)
+            loop.call_later(PUBLISH_AGAIN_SECONDS, self._publish, loop, tls, control, metadata)
 
     def _crash(self) -> None:
         self._crashed = True
@@ -337,19 +360,10 @@ class _Serve:
         self._settings.systemd.ready()
 
 
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """What is made inside stays, and the garbage collector need never look at it.
-
-    A million machines are ten million objects: looking at them all would hold up every guest for
-    seconds, now and then.
-    """
-    gc.disable()
-    try:
-        yield
-        gc.freeze()
-    finally:
-        gc.enable()
+def _put_to_work(stack: ExitStack, *threads: Workers | Carriers) -> None:
+    for one in threads:
+        one.start()
+        stack.callback(one.stop)
 
 
 def _behave(assembly: Assembly, machine: str, behavior: str) -> None:
