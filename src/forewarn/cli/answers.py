@@ -142,3 +142,47 @@ class NewSecret(TypedDict):
     principal: Principal
     client_secret: str
     tenant_id: str
+
+
+class Webhook(TypedDict):
+    """Somebody who is told of changes, and how that goes."""
+
+    id: str
+    name: str
+    url: str
+    form: str
+    groups: list[str]
+    scopes: list[str]
+    types: list[str]
+    changes: list[str]
+    paused: bool
+    created_by: str
+    created_at: str
+    waiting: int
+    trouble: str | None
+    dead_letters: int
+
+
+class Webhooks(TypedDict):
+    webhooks: list[Webhook]
+
+
+class AddedWebhook(TypedDict):
+    """A new webhook, and the secret that its deliveries are signed with."""
+
+    webhook: Webhook
+    secret: str
+
+
+class DeadLetter(TypedDict):
+    """Something that a webhook was not told."""
+
+    number: int
+    at: str
+    why: str
+    tries: int
+    id: str | None
+    type: str | None
+    scope: str | None
+    event_id: str | None
+    changed_at: str | None

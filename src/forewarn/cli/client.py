@@ -19,7 +19,9 @@ from typing import Final, cast
 from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 from forewarn.cli.answers import (
+    AddedWebhook,
     Announcement,
+    DeadLetter,
     Event,
     Events,
     Fleet,
@@ -27,6 +29,8 @@ from forewarn.cli.answers import (
     Page,
     Principal,
     Principals,
+    Webhook,
+    Webhooks,
 )
 from forewarn.errors import (
     Conflict,
@@ -171,6 +175,38 @@ class Client:
 
     def revoke_principal(self, word: str) -> Principal:
         return cast("Principal", self._post(f"/principals/{quote(word, safe='')}/revoke", {}))
+
+    def webhooks(self) -> list[Webhook]:
+        return cast("Webhooks", self._get("/webhooks"))["webhooks"]
+
+    def add_webhook(self, wish: Mapping[str, object]) -> AddedWebhook:
+        """Add a webhook; its secret is told this once."""
+        return cast("AddedWebhook", self._post("/webhooks", wish))
+
+    def patch_webhook(self, webhook: str, *, paused: bool) -> Webhook:
+        body = json.dumps({"paused": paused}).encode()
+        target = f"/webhooks/{quote(webhook, safe='')}"
+        return cast("Webhook", self._ask("PATCH", target, body, ANSWER_SECONDS_MAX))
+
+    def remove_webhook(self, webhook: str) -> None:
+        target = f"/webhooks/{quote(webhook, safe='')}"
+        self._ask("DELETE", target, None, ANSWER_SECONDS_MAX)
+
+    def try_webhook(self, webhook: str) -> str:
+        """Have a message sent that tells of nothing; its id."""
+        answer = self._post(f"/webhooks/{quote(webhook, safe='')}/test", {})
+        return cast("Mapping[str, str]", answer)["id"]
+
+    def dead_letters(self, webhook: str) -> list[DeadLetter]:
+        answer = self._get(f"/webhooks/{quote(webhook, safe='')}/dead-letters")
+        return cast("Mapping[str, list[DeadLetter]]", answer)["dead_letters"]
+
+    def redeliver(self, webhook: str, number: int) -> None:
+        self._post(f"/webhooks/{quote(webhook, safe='')}/dead-letters/{number}/redeliver", {})
+
+    def discard(self, webhook: str, number: int) -> None:
+        target = f"/webhooks/{quote(webhook, safe='')}/dead-letters/{number}"
+        self._ask("DELETE", target, None, ANSWER_SECONDS_MAX)
 
     def _changes(self, path: str, body: Mapping[str, object]) -> list[str]:
         return cast("Mapping[str, list[str]]", self._post(path, body))["changes"]

@@ -29,6 +29,7 @@ from forewarn.errors import Malformed, Refused
 from forewarn.ids import RandomIds
 from forewarn.web.listeners import Listener
 from forewarn.web.metadata import Manners
+from forewarn.wire.targets import load_allowed
 from forewarn.wiring.directories import DataDirectory
 from forewarn.wiring.logs import start_logging
 from forewarn.wiring.restore import RestoreSettings
@@ -50,6 +51,10 @@ TLS_NAME_HELP: Final = (
 )
 TOKEN_LASTS_MIN: Final = timedelta(minutes=1)
 TOKEN_LASTS_MAX: Final = timedelta(days=1)
+WEBHOOK_ALLOW_HELP: Final = (
+    "HOST or HOST:PORT that webhooks may have, *.DOMAIN for all hosts below; may be given several "
+    "times. Without it there are no webhooks."
+)
 SERVE_JSON_HELP: Final = "Print the addresses as one line of JSON, once it serves."
 DATA_DEFAULT: Final = Path(".forewarn")
 OPERATOR: Final = Actor(Role.OPERATOR, "operator", "local")
@@ -73,6 +78,7 @@ def serve(
     tls_name: Annotated[tuple[str, ...], Parameter(help=TLS_NAME_HELP)] = (),
     token_lifetime: str = "1h",  # noqa: S107 - a length of time
     new_operator: bool = False,
+    webhook_allow: Annotated[tuple[str, ...], Parameter(help=WEBHOOK_ALLOW_HELP)] = (),
     as_json: Annotated[bool, Parameter(name="--json", help=SERVE_JSON_HELP)] = False,
 ) -> None:
     """Serve scheduled events to a fleet.
@@ -107,6 +113,7 @@ def serve(
         metadata=tuple(map(_listener, metadata or (METADATA_DEFAULT,))),
         control=_control(control),
         manners=Manners(lenient_post=lenient_post),
+        webhook_allow=load_allowed(webhook_allow),
         systemd=Systemd(surroundings.notify_socket),
         trust=TrustSettings(
             certificate=tls_cert,

@@ -60,6 +60,7 @@ class What(Enum):
     ROTATED = "secret rotated"
     LOGIN_REFUSED = "login refused"
     CALL_REFUSED = "call refused"
+    WEBHOOK = "webhook"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +14,7 @@ from forewarn.core.names import ScopeId
 from forewarn.core.rights import Right
 from forewarn.ports.clock import Clock
 from forewarn.service.books import Books
+from forewarn.service.deliveries import Counts
 from forewarn.service.desk import Desk, Placed
 from forewarn.service.hosts import Hosts
 from forewarn.service.journals import Journals
@@ -55,13 +56,15 @@ class ControlParts:
     # What the guests' endpoint counts, and how often the conductor could not tend a scope.
     counters: Served
     setbacks: Callable[[], int]
+    # What is counted of deliveries to webhooks.
+    hooks: Counts = field(default_factory=Counts)
     # Tells a VM of the simulated fabric how to behave; None where the fabric is real.
     behave: Callable[[str, str], None] | None = None
 
     @cached_property
     def metrics(self) -> Metrics:
         """What is told to Prometheus; made once, as it counts from then on."""
-        return Metrics(self.counters, Tally.following(self.desk), self.setbacks)
+        return Metrics(self.counters, Tally.following(self.desk), self.setbacks, self.hooks)
 
     @cached_property
     def news(self) -> News:

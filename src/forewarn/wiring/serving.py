@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import resource
 import signal
@@ -23,8 +22,10 @@ from forewarn.clocks import SystemClock
 from forewarn.config.fleets import FleetFile, load_fleet, parse_fleet
 from forewarn.core.journal import SERVICE, Actor
 from forewarn.core.scopes import Enabling, Origin
+from forewarn.core.targets import AllowedHost
 from forewarn.errors import Damaged, ForewarnError, Refused
 from forewarn.fabrics.simulated import Behaviour, SimulatedFabric
+from forewarn.hooks.sender import HttpPost
 from forewarn.identities.addresses import AddressBook
 from forewarn.ids import RandomIds
 from forewarn.ports.store import Store
@@ -38,8 +39,10 @@ from forewarn.web.listeners import Bound, Listener
 from forewarn.web.metadata import STRICT, Manners
 from forewarn.web.server import MetadataServer
 from forewarn.wiring.assembly import Assembly, assemble
+from forewarn.wiring.carrying import Carriers, assemble_hooks
 from forewarn.wiring.directories import DataDirectory
 from forewarn.wiring.faces import Faces
+from forewarn.wiring.garbage import uncollected
 from forewarn.wiring.lanes import Lanes
 from forewarn.wiring.systemd import Systemd
 from forewarn.wiring.trust import Doorkeeper, Tls, TrustSettings, keep_door
@@ -63,6 +66,8 @@ class ServeSettings:
     default_enabling: Enabling = Enabling.ON_REQUEST
     limits: Limits = field(default_factory=Limits)
     manners: Manners = STRICT
+    # Where webhooks may be told things; nowhere, if nothing is said.
+    webhook_allow: tuple[AllowedHost, ...] = ()
     systemd: Systemd = field(default_factory=lambda: Systemd(None))
     trust: TrustSettings = field(default_factory=TrustSettings)
 
@@ -129,15 +134,16 @@ class _Serve:
                 door = await asyncio.to_thread(self._keep_door, assembly, fleet)
             loop = asyncio.get_running_loop()
             workers = Workers(assembly, store, log, partial(loop.call_soon_threadsafe, self._crash))
+            carriers = self._carriers(assembly, fleet, loop)
             counters = Counters()
             guests = self._guests(assembly, fleet, counters)
-            parts = self._parts(assembly, file, counters, workers)
-            app = build_app(Faces(control=parts, others=door.routes).table(), door.logins)
+            parts = self._parts(assembly, file, counters, workers, carriers)
+            faces = Faces(control=parts, others=(*door.routes, *carriers.hooks.routes()))
+            app = build_app(faces.table(), door.logins)
             control_server = ControlServer(app, control_socket, tls.context)
             # Before anything is called readable, it is.
             await guests.serve(bound)
-            workers.start()
-            stack.callback(workers.stop)
+            _put_to_work(stack, workers, carriers)
             serving_control = asyncio.create_task(control_server.serve())
             self._watch_signals(loop, assembly)
             address = tls.url(control_socket.getsockname()[1])
@@ -192,7 +198,7 @@ class _Serve:
             raise Refused(f"{error}" if file in str(error) else f"{file}: {error}") from error
 
     def _load(self, assembly: Assembly, fleet: FleetFile) -> None:
-        with _uncollected():
+        with uncollected():
             scopes = assembly.load()
             self._log.info("the store is read", extra={"action": "loaded", "scopes": scopes})
             if self._settings.fleet is None:
@@ -204,6 +210,14 @@ class _Serve:
                 # open event, can only be seen to while the service runs.
                 self._fleet_trouble = f"the fleet file is not in force: {error}"
                 self._log.error(self._fleet_trouble, extra={"action": "fleet_refused"})
+
+    def _carriers(
+        self, assembly: Assembly, fleet: FleetFile, loop: asyncio.AbstractEventLoop
+    ) -> Carriers:
+        post = HttpPost(assembly.clock, self._settings.webhook_allow)
+        hooks = assemble_hooks(assembly, post, fleet.subscription_id)
+        crash = partial(loop.call_soon_threadsafe, self._crash)
+        return Carriers(hooks, assembly, self._log, crash)
 
     def _guests(self, assembly: Assembly, fleet: FleetFile, counters: Counters) -> MetadataServer:
         return MetadataServer(
@@ -224,6 +238,7 @@ class _Serve:
         store: SqliteStore,
         counters: Counters,
         workers: Workers,
+        carriers: Carriers,
     ) -> ControlParts:
         return ControlParts(
             clock=assembly.clock,
@@ -238,6 +253,7 @@ class _Serve:
             ready=lambda: self._unready(workers),
             counters=counters,
             setbacks=lambda: workers.setbacks_total,
+            hooks=carriers.hooks.counts,
             behave=partial(_behave, assembly),
         )
 
@@ -344,19 +360,10 @@ class _Serve:
         self._settings.systemd.ready()
 
 
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """What is made inside stays, and the garbage collector need never look at it.
-
-    A million machines are ten million objects: looking at them all would hold up every guest for
-    seconds, now and then.
-    """
-    gc.disable()
-    try:
-        yield
-        gc.freeze()
-    finally:
-        gc.enable()
+def _put_to_work(stack: ExitStack, *threads: Workers | Carriers) -> None:
+    for one in threads:
+        one.start()
+        stack.callback(one.stop)
 
 
 def _behave(assembly: Assembly, machine: str, behavior: str) -> None:
