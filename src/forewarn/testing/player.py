@@ -136,8 +136,11 @@ class Player:
         known = self._known(caller, ids)
         if known:
             self.seen.attempted.update(ids)
+        desk = service.parts.desk
+        # A scope that begins to ask for requests meanwhile was not asked that way.
+        is_on_request = desk.posting(caller).scope.enabling is Enabling.ON_REQUEST
         try:
-            service.parts.desk.approve_as_guest(caller, ids)
+            desk.approve_as_guest(caller, ids)
         except UnknownEvent:
             still = known and self._known(caller, ids)
             assert not still, "S16: an event of the last day is unknown"
@@ -145,8 +148,9 @@ class Player:
             return
         else:
             assert known, "S14: what is nobody's, or another scope's, was approved"
-            if not service.fate.is_dead:
+            if is_on_request and not service.fate.is_dead:
                 self.seen.note_hearing(caller.scope, service.name)
+            if not service.fate.is_dead:
                 for event_id in ids:
                     self.seen.note_approval(event_id)
 
