@@ -84,7 +84,7 @@ def test_each_role_may_do_its_own_and_refusals_are_on_record(service: ServicePro
 
 
 def test_whoever_is_revoked_stops_at_once_and_for_good(service: ServiceProcess) -> None:
-    """Keeps S19: also after kill -9."""
+    """Also after kill -9."""
     made = add(service, "dashboard", "--role", "reader")
     token = token_of(service, made)
     assert asked_with(service, token).status == 200
@@ -171,7 +171,7 @@ def service_token(service: ServiceProcess, first: Any) -> str:  # noqa: ANN401 -
 
 
 def test_secrets_and_tokens_are_in_no_log_and_no_journal(service: ServiceProcess) -> None:
-    """Keeps S19: neither those that are right nor those that are wrong, wherever they were put."""
+    """Neither those that are right nor those that are wrong, wherever they were put."""
     first = json.loads((service.data / "operator.json").read_bytes())
     made = add(service, "dashboard", "--role", "reader")
     rotated = service.json("principal", "rotate", "dashboard", "--keep-old", "1h")
