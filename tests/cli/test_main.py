@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -132,6 +133,31 @@ FLEET = {
 }
 
 
+DASHBOARD: dict[str, object] = {
+    "id": "d-1",
+    "name": "dashboard",
+    "role": "reader",
+    "groups": ["shop"],
+    "created_at": "2026-10-01T12:00:00Z",
+    "revoked_at": None,
+    "old_secret_until": None,
+}
+GONE: dict[str, object] = {
+    **DASHBOARD,
+    "id": "g-1",
+    "name": "gone",
+    "revoked_at": "2026-10-02T12:00:00Z",
+}
+TURNING: dict[str, object] = {**DASHBOARD, "groups": [], "old_secret_until": "2026-10-03T12:00:00Z"}
+TOLD_ONCE: dict[str, object] = {"client_secret": "n3w", "tenant_id": "t-1"}
+PRINCIPALS: tuple[tuple[str, str, dict[str, object]], ...] = (
+    ("GET", "/principals", {"principals": [DASHBOARD, GONE, TURNING]}),
+    ("POST", "/principals", {"principal": DASHBOARD, **TOLD_ONCE}),
+    ("POST", "/principals/dashboard/rotate", {"principal": TURNING, **TOLD_ONCE}),
+    ("POST", "/principals/gone/revoke", GONE),
+)
+
+
 class StandIn:
     """What the control API would answer, from canned data; it remembers what it was asked."""
 
@@ -182,6 +208,7 @@ class StandIn:
             ("POST", "/journal/prune"): lambda: {"pruned": 2},
             ("POST", "/backup"): lambda: body,
         }
+        canned.update({(verb, asked): partial(dict, told) for verb, asked, told in PRINCIPALS})
         return 200, canned[method, path]()
 
     def log_in(self, form: dict[str, str]) -> tuple[int, object]:
@@ -843,6 +870,50 @@ def test_somebody_elses_server_is_recognized(
 
     assert out.of("events", "--data", str(data)) == 6
     assert "is no service that this command line understands" in out.error
+
+
+# Who may call.
+
+
+def test_a_principal_is_added_and_its_secret_shown_once(
+    data: Path, api: StandIn, out: Output
+) -> None:
+    words = ("principal", "add", "dashboard", "--role", "reader", "--group", "shop")
+
+    assert out.of(*words, "--client-id", "d-1", "--data", str(data)) == 0
+    assert api.asked[-1][2] == {
+        "name": "dashboard",
+        "role": "reader",
+        "groups": ["shop"],
+        "id": "d-1",
+    }
+    for word in ("d-1", "n3w", "t-1", "shop", "the secret is not shown again"):
+        assert word in out.text
+    assert out.of(*words, "--json", "--data", str(data)) == 0
+    assert "id" not in api.asked[-1][2]
+    made = json.loads(out.text)
+    assert (made["client_id"], made["client_secret"], made["tenant_id"]) == ("d-1", "n3w", "t-1")
+
+
+def test_principals_are_listed_without_those_that_are_gone(data: Path, out: Output) -> None:
+    assert out.of("principal", "list", "--data", str(data)) == 0
+    assert "active" in out.text
+    assert "old secret until 2026-10-03" in out.text
+    assert "gone" not in out.text
+    assert out.of("principal", "list", "--all", "--data", str(data)) == 0
+    assert "revoked 2026-10-02" in out.text
+    assert out.of("principal", "list", "--json", "--data", str(data)) == 0
+    assert len(json.loads(out.text)["principals"]) == 2
+
+
+def test_a_secret_is_rotated_and_a_principal_revoked(data: Path, api: StandIn, out: Output) -> None:
+    assert out.of("principal", "rotate", "dashboard", "--keep-old", "1h", "--data", str(data)) == 0
+    assert api.asked[-1][2] == {"keep_old_seconds": 3600.0}
+    assert "2026-10-03" in out.text
+    assert out.of("principal", "revoke", "gone", "--data", str(data)) == 0
+    assert out.text == "gone (g-1) is revoked\n"
+    assert out.of("principal", "revoke", "gone", "--json", "--data", str(data)) == 0
+    assert json.loads(out.text) == GONE
 
 
 # Which service.

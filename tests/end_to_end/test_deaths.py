@@ -37,7 +37,7 @@ def test_a_story_goes_on_after_a_restart(service: ServiceProcess, step: str, cle
             else:
                 service.restart()
 
-    (event,) = service.announce("Freeze", "web-0", "--duration", "3s")
+    (event,) = service.announce("Freeze", "web-0", "--duration", "6s")
     pause("announced")
     before = service.document(WEB[1])
     assert [e["EventId"] for e in before["Events"]] == [event["event_id"]]

@@ -171,7 +171,11 @@ class _Reception:
         body = await _body(request)
         if isinstance(body, Answer):
             return body
-        return await self._patiently(route, replace(admitted, body=body), request)
+        answer = await self._patiently(route, replace(admitted, body=body), request)
+        if answer.status == HTTPStatus.FORBIDDEN:
+            # Only what was named told whose it is.
+            await self._note_refusal(admitted, "no right to what was named")
+        return answer
 
     async def _admitted(self, route: Route, call: Call) -> Call | Answer:
         """The call, with whoever makes it; or the answer to somebody who may not."""
@@ -182,13 +186,16 @@ class _Reception:
         reason = "no valid token" if principal is None else routes.why_not(route, call)
         if reason is None:
             return call
+        await self._note_refusal(call, reason)
+        return calls.no_token(call) if principal is None else calls.no_right(reason)
+
+    async def _note_refusal(self, call: Call, reason: str) -> None:
+        what = f"{call.method} {call.path[:PATH_NOTED_MAX]}: {reason}"
         # Nobody is kept from being refused by a store that is away.
         with suppress(Unavailable):
-            what = f"{call.method} {call.path[:PATH_NOTED_MAX]}: {reason}"
             await self._in_a_thread(
-                partial(self._authority.note_refusal, principal, call.address, what)
+                partial(self._authority.note_refusal, call.principal, call.address, what)
             )
-        return calls.no_token(call) if principal is None else calls.no_right(reason)
 
     async def _patiently(self, route: Route, call: Call, request: Request) -> Answer:
         """Answer a call; where there is nothing to tell yet, ask again while it may wait."""
