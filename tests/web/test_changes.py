@@ -19,14 +19,13 @@ from forewarn.core.events import EventType
 from forewarn.core.journal import Role
 from forewarn.core.rights import Principal
 from forewarn.stores.sqlite import SqliteStore
-from forewarn.testing.control_planes import OPERATOR, ControlPlane, Extras, control_parts
+from forewarn.testing.control_planes import OPERATOR, ControlPlane, Extras, faces
 from forewarn.testing.sample_fleet import BATCH, CLASSIC
 from forewarn.testing.worlds import NOON, WEB, World
 from forewarn.testing.worlds import OPERATOR as ACTOR
 from forewarn.web import routes
 from forewarn.web.calls import Call, Stream
 from forewarn.web.streaming import Pace
-from forewarn.wiring.faces import Faces
 
 OWNER = Principal(id="2", name="olga", role=Role.OWNER, groups=("rg3",))
 CHANGES = "/fabric/v1/changes"
@@ -307,7 +306,7 @@ def test_a_reader_who_does_not_read_is_hung_up_on(
 
 def followed(world: World) -> Stream:
     """A stream as the app has it in hand, without sockets."""
-    found = Faces(control=control_parts(world, Extras())).table().find(CHANGES)
+    found = faces(world, Extras()).table().find(CHANGES)
     assert found is not None
     call = Call(method="GET", path=CHANGES, principal=OPERATOR)
     stream = routes.answer(found.routes["GET"], call).stream

@@ -10,15 +10,14 @@ import pytest
 
 from forewarn import __version__
 from forewarn.core.rights import Right
-from forewarn.testing.control_planes import ControlPlane, Extras, control_parts
+from forewarn.testing.control_planes import ControlPlane, Extras, faces
 from forewarn.testing.worlds import World
 from forewarn.web import openapi
 from forewarn.web.calls import Answer
 from forewarn.web.described import Described
 from forewarn.web.routes import Route
-from forewarn.wiring.faces import Faces
 
-ROUTES = Faces(control=control_parts(World(), Extras())).table().routes
+ROUTES = faces(World(), Extras()).table().routes
 OPERATORS = [route for route in ROUTES if route.path.startswith(openapi.PREFIX)]
 DOCUMENT = openapi.document(ROUTES)
 

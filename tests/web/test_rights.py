@@ -14,9 +14,8 @@ from forewarn.core.events import EventType
 from forewarn.core.journal import Role
 from forewarn.core.names import HostName, MachineName
 from forewarn.core.rights import Principal
-from forewarn.testing.control_planes import ControlPlane, Extras, control_parts
+from forewarn.testing.control_planes import ControlPlane, Extras, faces
 from forewarn.testing.worlds import WEB, World
-from forewarn.wiring.faces import Faces
 
 PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "rights.md"
 READ_BYTES: Final = 1_000_000
@@ -92,7 +91,7 @@ def plane() -> Iterator[ControlPlane]:
 
 
 def test_every_route_is_on_the_page_and_every_line_of_it_is_a_route() -> None:
-    table = Faces(control=control_parts(World(), Extras())).table()
+    table = faces(World(), Extras()).table()
 
     assert {(route.method, route.path) for route in table.routes} == set(ROWS)
 

@@ -100,6 +100,11 @@ def control_parts(world: World, extras: Extras) -> ControlParts:
     )
 
 
+def faces(world: World, extras: Extras) -> Faces:
+    """Everything that the control plane answers, in a world: a new face is added here once."""
+    return Faces(control=control_parts(world, extras))
+
+
 class ControlPlane:
     """The control plane of a world, in a thread of its own, for as long as the `with` lasts.
 
@@ -111,7 +116,7 @@ class ControlPlane:
         self.world = world
         self.extras = Extras()
         self.authority = KnownTokens({principal.name: principal for principal in known})
-        self.table = Faces(control=control_parts(world, self.extras)).table()
+        self.table = faces(world, self.extras).table()
         self._first = known[0].name
         self._bound = socket.socket()
         # A caller that does not read is felt soon.
