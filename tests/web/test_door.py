@@ -125,8 +125,20 @@ def test_short_visits_are_taken_off_the_allowance_of_the_caller(world: World) ->
     assert took > 0.3
 
 
-def test_a_mark_that_is_old_on_the_steady_clock_is_renewed_by_short_visits() -> None:
-    """Keeps S11: the hands were set back meanwhile, and say that it is fresh."""
+@pytest.mark.parametrize(
+    ("set_by", "passed"),
+    [
+        # The hands say that it is fresh: they were set back meanwhile.
+        (timedelta(minutes=-45), timedelta(hours=1)),
+        # No time has passed, but by the hands it is old; or not made yet, which is as bad.
+        (timedelta(hours=2), timedelta()),
+        (timedelta(hours=-2), timedelta()),
+    ],
+)
+def test_a_mark_that_is_old_by_either_clock_is_renewed_by_short_visits(
+    set_by: timedelta, passed: timedelta
+) -> None:
+    """Keeps S11 and S13."""
     machine = replace(WEB.machines[0], addresses=(LONER,))
     world = World(replace(WEB, machines=(machine,), enabling=Enabling.ON_REQUEST))
     # Nobody is slowed down, so that all visits but the first are short.
@@ -134,11 +146,11 @@ def test_a_mark_that_is_old_on_the_steady_clock_is_renewed_by_short_visits() -> 
         for _ in range(5):
             visit(endpoint, LONER)
         marked = world.desk.books.load(WEB.id).heard_at
-        world.clock.jump(timedelta(minutes=-45))
-        world.clock.advance(timedelta(hours=1))
+        world.clock.jump(set_by)
+        world.clock.advance(passed)
         deadline = time.monotonic() + 10
         while world.desk.books.load(WEB.id).heard_at == marked:
             assert time.monotonic() < deadline, "it was never marked"
             visit(endpoint, LONER)
 
-    assert world.desk.books.load(WEB.id).heard_at == NOON + timedelta(minutes=15)
+    assert world.desk.books.load(WEB.id).heard_at == NOON + set_by + passed
