@@ -25,6 +25,8 @@ POLL = (
     b"Host: 169.254.169.254\r\nMetadata: true\r\nConnection: close\r\n\r\n"
 )
 OFTEN = timedelta(milliseconds=20)
+# Nobody is slowed down, so that all visits but the first ones are short.
+UNHURRIED = Limits(sweep=OFTEN, requests_per_turn_max=10**9)
 
 
 def visit(endpoint: Endpoint, address: str, request: bytes = POLL) -> Response:
@@ -73,13 +75,23 @@ def test_a_stranger_with_known_bytes_is_a_stranger(endpoint: Endpoint) -> None:
 
 def test_whoever_has_too_many_connections_gets_no_short_visit_either(world: World) -> None:
     with Endpoint(world, limits=Limits(connections_per_caller_max=1, sweep=OFTEN)) as endpoint:
-        visit(endpoint, WEB_0)
+        # From the third on they are short.
+        for _ in range(3):
+            visit(endpoint, WEB_0)
         with endpoint.guest(WEB_0) as staying:
             staying.ask(POLL.replace(b"Connection: close\r\n", b""))
             refused = visit(endpoint, WEB_0)
         assert visit(endpoint, LONER).status == 200
 
     assert refused.status == 429
+
+
+def test_whoever_wants_to_stay_may_ask_again(endpoint: Endpoint) -> None:
+    """Its first request is as well known as one that wants no second."""
+    poll = POLL.replace(b"Connection: close\r\n", b"")
+    for _ in range(4):
+        with endpoint.guest(WEB_0) as staying:
+            assert [staying.ask(poll).status for _ in range(3)] == [200] * 3
 
 
 def test_a_guest_may_come_and_go_without_a_word(endpoint: Endpoint) -> None:
@@ -100,17 +112,18 @@ def test_a_giant_document_arrives_whole(world: World, endpoint: Endpoint) -> Non
     assert {len(json.loads(v.body)["Events"]) for v in visits} == {60}
 
 
-def test_short_visits_are_heard(world: World, endpoint: Endpoint) -> None:
+def test_short_visits_are_heard(world: World) -> None:
     """Keeps S11: whoever polls is not silent, though the endpoint looks at the clock now and then."""
-    for _ in range(2):
-        visit(endpoint, LONER)
-    posting = world.parts.board.posting(scope_id("default", "loner"))
-    assert posting is not None
-    world.clock.advance(timedelta(minutes=30))
-    deadline = time.monotonic() + 10
-    while world.desk.attendance.silent_for(posting.ledger):
-        assert time.monotonic() < deadline, "it was never heard"
-        visit(endpoint, LONER)
+    with Endpoint(world, limits=UNHURRIED) as endpoint:
+        for _ in range(3):
+            visit(endpoint, LONER)
+        posting = world.parts.board.posting(scope_id("default", "loner"))
+        assert posting is not None
+        world.clock.advance(timedelta(minutes=30))
+        deadline = time.monotonic() + 10
+        while world.desk.attendance.silent_for(posting.ledger):
+            assert time.monotonic() < deadline, "it was never heard"
+            visit(endpoint, LONER)
 
 
 def test_short_visits_are_taken_off_the_allowance_of_the_caller(world: World) -> None:
@@ -141,8 +154,7 @@ def test_a_mark_that_is_old_by_either_clock_is_renewed_by_short_visits(
     """Keeps S11 and S13."""
     machine = replace(WEB.machines[0], addresses=(LONER,))
     world = World(replace(WEB, machines=(machine,), enabling=Enabling.ON_REQUEST))
-    # Nobody is slowed down, so that all visits but the first are short.
-    with Endpoint(world, limits=Limits(sweep=OFTEN, requests_per_turn_max=10**9)) as endpoint:
+    with Endpoint(world, limits=UNHURRIED) as endpoint:
         for _ in range(5):
             visit(endpoint, LONER)
         marked = world.desk.books.load(WEB.id).heard_at
