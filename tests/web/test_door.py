@@ -128,14 +128,15 @@ def test_short_visits_are_heard(world: World) -> None:
 
 def test_short_visits_are_taken_off_the_allowance_of_the_caller(world: World) -> None:
     """Keeps N4: whoever asks too fast is slowed down, and nobody else is."""
-    stingy = Limits(sweep=OFTEN, requests_per_second_max=100, requests_burst_max=20)
+    stingy = Limits(sweep=OFTEN, requests_per_second_max=50, requests_burst_max=20)
     with Endpoint(world, limits=stingy) as endpoint:
         begun = time.monotonic()
         assert {visit(endpoint, WEB_0).status for _ in range(30)} == {200}
         took = time.monotonic() - begun
 
         assert visit(endpoint, LONER).status == 200
-    assert took > 0.3
+    # Thrice what a request costs, less what may come at once.
+    assert took > 1
 
 
 @pytest.mark.parametrize(
