@@ -28,6 +28,7 @@ from forewarn.fabrics.simulated import Behaviour, SimulatedFabric
 from forewarn.identities.addresses import AddressBook
 from forewarn.ids import RandomIds
 from forewarn.ports.store import Store
+from forewarn.service.books import Writers
 from forewarn.stores.sqlite import SqliteStore
 from forewarn.web import listeners
 from forewarn.web.app import ControlServer, build_app
@@ -170,6 +171,8 @@ class _Serve:
             rules=fleet.periods,
             turn=threading.RLock(),
             lane=Lanes(),
+            # The file is held by one process at a time.
+            writers=Writers.ONE,
         )
 
     @contextmanager
