@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
@@ -12,6 +11,7 @@ from forewarn.core.events import Audience, Event, EventStatus, Result
 from forewarn.core.ledgers import Decision, Ledger, forgettable, then
 from forewarn.core.names import EventId, MachineName
 from forewarn.core.periods import Periods
+from forewarn.core.values import replace
 
 UNSERVED: Final = "the clock was set forward: its notice has not really passed"
 

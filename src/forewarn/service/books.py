@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import replace
 from enum import Enum
 from typing import Final
 
@@ -16,6 +15,7 @@ from forewarn.core import ledgers
 from forewarn.core.journal import Entry
 from forewarn.core.ledgers import Decision, Ledger
 from forewarn.core.names import Revision, ScopeId
+from forewarn.core.values import replace
 from forewarn.errors import Conflict, Malformed, OutcomeUnknown, Refused, Unavailable, Unknown
 from forewarn.ports.ids import Ids
 from forewarn.ports.store import CommitId, Record, Store, Write
@@ -211,11 +211,12 @@ class Books:
         entries: list[bytes] = []
         amended: list[Ledger] = []
         for decision in decisions:
-            old = before[decision.ledger.scope.id]
+            scope = decision.ledger.scope.id
+            old = before[scope]
             sealed = ledgers.seal(old, decision)
             entries += map(records.dump_entry, sealed.entries)
             if new or sealed.ledger != old:
-                key = records.key(old.scope.id)
+                key = records.key(scope)
                 writes.append(Write(key, old.revision, records.dump_ledger(sealed.ledger)))
                 amended.append(sealed.ledger)
         if not writes and not entries:
