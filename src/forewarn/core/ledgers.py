@@ -98,6 +98,8 @@ def note(
 
 def then(decision: Decision, following: Decision) -> Decision:
     """Two decisions as one, the second having been taken on the first one's ledger."""
+    if not following.entries and following.ledger is decision.ledger:
+        return decision
     return Decision(following.ledger, decision.entries + following.entries)
 
 

@@ -178,8 +178,10 @@ class Conductor:
         for event, machine in waking.overdue(decision.ledger, now, self._rules):
             late = starting.time_out(decision.ledger, event.id, machine, now)
             decision = ledgers.then(decision, late)
-        silent_for = self._attendance.silent_for(ledger)
-        decision = ledgers.then(decision, enabling.fall_silent(decision.ledger, silent_for, now))
+        if _may_fall_silent(ledger):
+            silent_for = self._attendance.silent_for(ledger)
+            silent = enabling.fall_silent(decision.ledger, silent_for, now)
+            decision = ledgers.then(decision, silent)
         return ledgers.then(decision, waking.forget(decision.ledger, now, self._rules))
 
     def _carry_out(self, order: Order) -> list[Amendment]:
@@ -213,7 +215,7 @@ class Conductor:
         if wake is not None:
             # What is due and was not done waits for the fabric, or for time to really pass.
             instants.append(wake if wake > now else now + LOOK_AGAIN_AFTER)
-        if ledger.scope.enabling is Enabling.ON_REQUEST and ledger.is_enabled:
+        if _may_fall_silent(ledger):
             silent_for = self._attendance.silent_for(ledger)
             instants.append(now + periods.SILENCE - silent_for)
         if instants:
@@ -234,6 +236,10 @@ class Conductor:
             if elapsed - since < event.notice:
                 unserved.add(event.id)
         return frozenset(unserved)
+
+
+def _may_fall_silent(ledger: Ledger) -> bool:
+    return ledger.scope.enabling is Enabling.ON_REQUEST and ledger.is_enabled
 
 
 def _orders(ledger: Ledger) -> tuple[Order, ...]:
