@@ -28,16 +28,17 @@ from forewarn.service.board import Board
 from forewarn.service.desk import Desk
 from forewarn.web import listeners, metadata
 from forewarn.web.backroom import Backroom, Tray
-from forewarn.web.connection import Connection, Phase
+from forewarn.web.connection import Connection
 from forewarn.web.counters import Counters
 from forewarn.web.door import Door
 from forewarn.web.gate import Admission, Gate
 from forewarn.web.hatch import Hatch
 from forewarn.web.limits import Limits
 from forewarn.web.listeners import Bound, Listener
-from forewarn.web.memo import Memo
+from forewarn.web.memo import Heads, Memo
 from forewarn.web.messages import Ending, Reply
 from forewarn.web.metadata import OTHER, STRICT, Decision, Manners, ReadDocument, StartEvents
+from forewarn.web.phases import Phase
 from forewarn.web.responses import Responses
 from forewarn.web.waiting import Waiter, WaitingRoom
 from forewarn.wire import refusals
@@ -71,7 +72,8 @@ class MetadataServer:
     ) -> None:
         self.limits = limits
         self.manners = manners
-        self.memo = Memo(limits)
+        self.memo: Memo[Decision] = Memo(limits)
+        self.heads = Heads(limits)
         self.gate = Gate(limits, counters, connections_max=_connections_max(limits))
         self._desk = desk
         self._identities = identities
@@ -371,9 +373,8 @@ class MetadataServer:
             # A bug costs one answer, not the endpoint.
             extra = {"action": "broken", **_named(caller)}
             self._log.error("an approval broke", exc_info=outcome, extra=extra)
-            reply = metadata.refused(refusals.BROKEN)
-        else:
-            reply = outcome
+            outcome = metadata.refused(refusals.BROKEN)
+        reply = outcome
         self._counters.approvals += reply.status == HTTPStatus.OK
         self._log.info(
             "%s asked to start events: %s",
