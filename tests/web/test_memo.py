@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from forewarn.web.limits import Limits
-from forewarn.web.memo import Memo
+from forewarn.web.memo import Heads, Memo
 from forewarn.web.messages import Request
 from forewarn.web.metadata import Decision, decide
 
@@ -52,3 +52,32 @@ def test_a_full_memo_begins_anew() -> None:
 
     assert len(memo) == 5
     assert memo.recall(b"24") is DECISION
+
+
+HEAD = b"POST / HTTP/1.1\r\nContent-Length: 4\r\n\r\n"
+
+
+def test_a_head_is_remembered_for_any_body_of_its_length() -> None:
+    heads = Heads(Limits())
+    heads.remember(HEAD + b"abcd", b"abcd", DECISION, by="web-0")
+
+    assert heads.recall(HEAD + b"wxyz") == (DECISION, b"wxyz")
+    assert heads.recall(HEAD + b"\r\n\r\n") == (DECISION, b"\r\n\r\n")
+
+
+def test_a_head_with_more_or_less_behind_it_is_for_the_parser() -> None:
+    """keeps S16: what is no whole request, or more than one, is not guessed at."""
+    heads = Heads(Limits())
+    heads.remember(HEAD + b"abcd", b"abcd", DECISION, by="web-0")
+
+    for data in (HEAD, HEAD + b"abc", HEAD + b"abcde", HEAD[:-1], b"", b"x" + HEAD + b"abcd"):
+        assert heads.recall(data) is None
+
+
+def test_a_head_that_ends_otherwise_is_not_remembered() -> None:
+    heads = Heads(Limits())
+    odd = b"POST / HTTP/1.1\nContent-Length: 4\n\n"
+
+    heads.remember(odd + b"abcd", b"abcd", DECISION, by="web-0")
+
+    assert heads.recall(odd + b"abcd") is None

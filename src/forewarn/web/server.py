@@ -374,15 +374,14 @@ class MetadataServer:
             extra = {"action": "broken", **_named(caller)}
             self._log.error("an approval broke", exc_info=outcome, extra=extra)
             outcome = metadata.refused(refusals.BROKEN)
-        reply = outcome
-        self._counters.approvals += reply.status == HTTPStatus.OK
+        self._counters.approvals += outcome.status == HTTPStatus.OK
         self._log.info(
             "%s asked to start events: %s",
             caller.machine,
-            reply.status,
-            extra={"action": "approve", "status": reply.status, **_named(caller)},
+            outcome.status,
+            extra={"action": "approve", "status": outcome.status, **_named(caller)},
         )
-        self._reply(connection, decision, reply)
+        self._reply(connection, decision, outcome)
 
 
 def _connections_max(limits: Limits) -> int:
