@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 from forewarn.core.events import Audience, Event, EventSource, EventStatus, EventType
 from forewarn.core.names import EventId, Incarnation, MachineName
@@ -17,8 +17,7 @@ INCARNATION_MAX: Final = Incarnation(2**31 - 1)
 SHOWN_AS: Final[Mapping[EventType, EventType]] = {EventType.REIMAGE: EventType.REBOOT}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notice:
+class Notice(NamedTuple):
     """The face an event shows to guests."""
 
     id: EventId

@@ -6,7 +6,6 @@ guests; whatever follows can be repeated.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from forewarn.core import events, ledgers, periods, presences, scopes
@@ -25,6 +24,7 @@ from forewarn.core.ledgers import Decision, Ledger
 from forewarn.core.names import EventId, MachineName
 from forewarn.core.periods import Periods
 from forewarn.core.scopes import Presence, Scope
+from forewarn.core.values import replace
 from forewarn.errors import IllegalTransition, Refused, UnknownEvent
 
 MAINTENANCE_TYPES = (EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from forewarn.core import announcing, enabling, ledgers, periods, starting
 from forewarn.core.announcing import Announced
@@ -74,14 +75,30 @@ class Desk:
 
         Raises: UnknownEvent, Unavailable.
         """
-        now, actor = self.clock.now(), _guest(caller)
+        (error,) = self.approve_each([(caller, event_ids)])
+        if error is not None:
+            raise error
 
-        def decide(ledger: Ledger) -> Decision:
-            # Approved first: a request that is refused is not heard.
-            approved = starting.approve(ledger, tuple(event_ids), actor, now)
-            return ledgers.then(approved, self._heard(approved.ledger, caller, now))
+    def approve_each(self, asked: Sequence[tuple[Caller, Sequence[str]]]) -> list[Exception | None]:
+        """Approve on behalf of several callers, who share what it takes to be durable.
 
-        self.books.amend(caller.scope, decide)
+        For each, what `approve_as_guest` would have raised, or None.
+        """
+        now = self.clock.now()
+        outcomes = self.books.amend_each(
+            [
+                (caller.scope, partial(self._approved, caller, tuple(event_ids), now))
+                for caller, event_ids in asked
+            ]
+        )
+        return [outcome if isinstance(outcome, Exception) else None for outcome in outcomes]
+
+    def _approved(
+        self, caller: Caller, event_ids: tuple[str, ...], now: datetime, ledger: Ledger
+    ) -> Decision:
+        # Approved first: a request that is refused is not heard.
+        approved = starting.approve(ledger, event_ids, _guest(caller), now)
+        return ledgers.then(approved, self._heard(approved.ledger, caller, now))
 
     def _heard(self, ledger: Ledger, caller: Caller, now: datetime) -> Decision:
         """The ledger with its mark, where one is due; attended to before anybody is told of it."""

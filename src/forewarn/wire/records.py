@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, TypeVar
 
 import msgspec
@@ -10,6 +10,7 @@ import msgspec
 from forewarn.core.journal import Entry
 from forewarn.core.ledgers import Ledger
 from forewarn.core.names import Revision, ScopeId
+from forewarn.core.values import replace
 from forewarn.errors import Damaged, Refused
 
 _DecodedT = TypeVar("_DecodedT")

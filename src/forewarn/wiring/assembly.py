@@ -14,7 +14,7 @@ from forewarn.ports.ids import Ids
 from forewarn.ports.store import Store
 from forewarn.service.attendance import Attendance, Endpoints
 from forewarn.service.board import Board
-from forewarn.service.books import Books, Lane
+from forewarn.service.books import Books, Lane, Writers
 from forewarn.service.conductor import Conductor
 from forewarn.service.desk import Desk
 from forewarn.service.directory import Directory
@@ -78,10 +78,11 @@ def assemble(  # noqa: PLR0913 - every port, by name
     turn: AbstractContextManager[object] | None = None,
     lane: Lane | None = None,
     endpoints: Endpoints = Endpoints.ONE,
+    writers: Writers = Writers.SEVERAL,
 ) -> Assembly:
     """Put a service together over these ports; `turn` and `lane` are locks for many threads."""
     board = Board()
-    books = Books(store, ids, turn, lane, board.ledger)
+    books = Books(store, ids, turn, lane, board.ledger, writers)
     directory = Directory()
     attendance = Attendance(clock, endpoints)
     assembly = Assembly(

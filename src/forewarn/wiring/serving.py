@@ -29,6 +29,7 @@ from forewarn.hooks.sender import HttpPost
 from forewarn.identities.addresses import AddressBook
 from forewarn.ids import RandomIds
 from forewarn.ports.store import Store
+from forewarn.service.books import Writers
 from forewarn.stores.sqlite import SqliteStore
 from forewarn.web import listeners
 from forewarn.web.app import ControlServer, build_app
@@ -186,6 +187,8 @@ class _Serve:
             rules=fleet.periods,
             turn=threading.RLock(),
             lane=Lanes(),
+            # The file is held by one process at a time.
+            writers=Writers.ONE,
         )
 
     @contextmanager
