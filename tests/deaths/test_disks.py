@@ -205,8 +205,8 @@ def _scramble(path: Path) -> None:
 def _spoil_a_ledger(path: Path) -> None:
     # SQLite does not look into what it keeps.
     whole = path.read_bytes()
-    assert b'{"format":1' in whole
-    path.write_bytes(whole.replace(b'{"format":1', b'{"for#at":1'))
+    assert b'{"format":2' in whole
+    path.write_bytes(whole.replace(b'{"format":2', b'{"for#at":2'))
 
 
 @pytest.mark.parametrize(

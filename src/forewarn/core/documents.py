@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -13,6 +13,8 @@ from forewarn.core.names import EventId, Incarnation, MachineName
 FIRST_INCARNATION: Final = Incarnation(1)
 # Clients decode the number into 32 signed bits.
 INCARNATION_MAX: Final = Incarnation(2**31 - 1)
+# Azure does not say as what an OS image's replacement is shown; that it ends in a boot is certain.
+SHOWN_AS: Final[Mapping[EventType, EventType]] = {EventType.REIMAGE: EventType.REBOOT}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +46,7 @@ def notices(events: Iterable[Event]) -> tuple[Notice, ...]:
         Notice(
             id=event.id,
             status=event.status,
-            type=event.type,
+            type=SHOWN_AS.get(event.type, event.type),
             machines=event.machines,
             not_before=event.not_before if event.status is EventStatus.SCHEDULED else None,
             description=event.description,

@@ -27,6 +27,21 @@ class EventType(Enum):
     REDEPLOY = "Redeploy"
     PREEMPT = "Preempt"
     TERMINATE = "Terminate"
+    # What owners do to their own machines. No guest ever reads these words.
+    POWER_OFF = "PowerOff"
+    START = "Start"
+    DEALLOCATE = "Deallocate"
+    REIMAGE = "Reimage"
+
+
+# The types that guests know. Of the others, a Reimage may be announced, and is shown as a Reboot.
+ANNOUNCED_TYPES: Final = (
+    EventType.FREEZE,
+    EventType.REBOOT,
+    EventType.REDEPLOY,
+    EventType.PREEMPT,
+    EventType.TERMINATE,
+)
 
 
 class EventSource(Enum):

@@ -41,6 +41,8 @@ def _wake_of(ledger: Ledger, event: Event, now: datetime, rules: Periods) -> dat
 def _wake_of_scheduled(
     ledger: Ledger, event: Event, now: datetime, rules: Periods
 ) -> datetime | None:
+    if starting.is_approved_if_all_down(ledger, event):
+        return now
     if not events.is_due(event, now):
         return event.not_before
     holding = starting.hold(ledger, event, now, rules)
@@ -67,13 +69,13 @@ def overdue(ledger: Ledger, now: datetime, rules: Periods) -> tuple[tuple[Event,
 def start_due(
     ledger: Ledger, now: datetime, rules: Periods, unserved: Container[EventId] = ()
 ) -> Decision:
-    """Start every due event that nothing holds, oldest first.
+    """Start every due event that nothing holds, oldest first; what nobody can approve is due.
 
     `unserved` are events whose notice has not really passed, whatever the time of day says:
     the clock was set forward. Only an approval starts those.
     """
-    decision = Decision(ledger)
-    for event in ledger.events:
+    decision = starting.approve_if_all_down(ledger, now)
+    for event in decision.ledger.events:
         if event.approval is None and event.id in unserved:
             # What other conductors say holds it stands: two of them must not take turns.
             if events.is_due(event, now) and not event.hold:

@@ -7,7 +7,7 @@ What is shown in return is in `control_forms`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from pathlib import PurePosixPath
@@ -16,7 +16,7 @@ from typing import Annotated, Final, Literal, TypeVar
 import msgspec
 
 from forewarn.core import periods
-from forewarn.core.events import Cause, EventSource, EventType, Result
+from forewarn.core.events import ANNOUNCED_TYPES, Cause, EventSource, Result
 from forewarn.core.periods import spell
 from forewarn.core.wishes import IfNotTold, Wish
 from forewarn.errors import Malformed
@@ -90,7 +90,7 @@ class Announcement(Asked, frozen=True, kw_only=True):
     def wish(self) -> Wish:
         """What is wished for. Raises: Malformed."""
         return Wish(
-            type=_named(EventType, "type", self.type),
+            type=_named(ANNOUNCED_TYPES, "type", self.type),
             source=_named(EventSource, "source", self.source),
             cause=_named(Cause, "cause", self.cause),
             machines=self.machines,
@@ -187,12 +187,13 @@ def _complaint(told: str) -> str:
     return _REMEDIES.get(member[1], plain)
 
 
-def _named(kind: type[_EnumT], member: str, word: str) -> _EnumT:
+def _named(kind: Iterable[_EnumT], member: str, word: str) -> _EnumT:
     """The value that a word stands for, however it is capitalized."""
-    for value in kind:
+    values = tuple(kind)
+    for value in values:
         if value.value.lower() == word.lower():
             return value
-    choices = ", ".join(str(value.value) for value in kind)
+    choices = ", ".join(str(value.value) for value in values)
     raise Malformed(f"no {member} is called {word[:50]!r}: give one of {choices}")
 
 

@@ -11,11 +11,12 @@ from datetime import datetime, timedelta
 
 import msgspec
 
+from forewarn.core import scopes
 from forewarn.core.events import Approval, Audience, Event, Outcome
 from forewarn.core.journal import Actor, Entry
 from forewarn.core.ledgers import Ledger
 from forewarn.core.names import ScopeId
-from forewarn.core.scopes import Machine, Scope
+from forewarn.core.scopes import Machine, Origin, Presence, Scope
 from forewarn.wire.instance import vm_id
 
 
@@ -252,12 +253,12 @@ def scope_form(ledger: Ledger) -> ScopeForm:
         enabled=ledger.is_enabled,
         enabling=scope.enabling.value,
         update_domains=scope.update_domains,
-        terminate_notice_seconds=_seconds_or_none(scope.terminate_notice),
+        terminate_notice_seconds=_seconds_or_none(scopes.terminate_notice(scope)),
         spot=scope.spot,
         user_operations_max=scope.user_operations_max,
-        auto_approve=tuple(policy.value for policy in scope.auto_approve),
+        auto_approve=tuple(policy.value for policy in scopes.auto_approvals(scope)),
         incarnation=ledger.incarnation,
-        machines=tuple(_machine_form(scope, machine) for machine in scope.machines),
+        machines=tuple(_machine_form(scope, m) for m in scope.machines if not _is_history(m)),
     )
 
 
@@ -301,6 +302,11 @@ def _machine_form(scope: Scope, machine: Machine) -> MachineForm:
         origin=machine.origin.value,
         vm_id=vm_id(scope, machine),
     )
+
+
+def _is_history(machine: Machine) -> bool:
+    """Whether a machine is deleted for good: no file would bring it back, nor need be kept from it."""
+    return machine.presence is Presence.DELETED and machine.origin is Origin.API
 
 
 def _actor_form(actor: Actor) -> ActorForm:

@@ -96,7 +96,7 @@ def assemble(  # noqa: PLR0913 - every port, by name
         directory=directory,
         desk=Desk(clock, ids, books, board, directory, attendance, rules),
         conductor=Conductor(clock, books, board, fabric, attendance, rules),
-        registrar=Registrar(clock, books),
+        registrar=Registrar(clock, books, identities),
         journals=Journals(clock, store, books),
         feed=Feed(store, books, board),
     )
