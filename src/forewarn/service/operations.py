@@ -48,9 +48,7 @@ class Operations:
     desk: Desk
     journals: Journals
 
-    def announce(
-        self, errand: Errand, wish: Wish, also: tuple[EventId, ...] = ()
-    ) -> Operation:
+    def announce(self, errand: Errand, wish: Wish, also: tuple[EventId, ...] = ()) -> Operation:
         """Announce what an errand takes, and follow other events with it; all are of one scope.
 
         The operation and its events are committed together, or not at all.
@@ -129,9 +127,7 @@ class Operations:
                 return
             after = page[-1].key
 
-    def _new(
-        self, errand: Errand, scope: ScopeId, event_ids: tuple[EventId, ...]
-    ) -> Operation:
+    def _new(self, errand: Errand, scope: ScopeId, event_ids: tuple[EventId, ...]) -> Operation:
         now = self.clock.now()
         operation = Operation(
             id=OperationId(self.ids.event_id().lower()),

@@ -14,7 +14,6 @@ from itertools import islice
 from typing import Final
 from urllib.parse import parse_qsl, quote, urlencode
 
-from forewarn.core.ledgers import Ledger
 from forewarn.core.operations import Operation
 from forewarn.core.rights import Right
 from forewarn.core.scopes import Enabling
@@ -28,11 +27,11 @@ from forewarn.errors import (
     Unknown,
 )
 from forewarn.service.desk import Desk
-from forewarn.service.operations import Errand, Operations
+from forewarn.service.operations import Operations
 from forewarn.service.registrar import Registrar
 from forewarn.web.calls import Answer, Call
 from forewarn.web.routes import Route
-from forewarn.wire import arm
+from forewarn.wire import arm, arm_frames
 from forewarn.wire.arm import Json, Names
 
 # The first parts of the paths, as routes spell them.
@@ -108,7 +107,7 @@ def refused(refusal: ForewarnError) -> Answer:
 
 def fault(status: HTTPStatus, code: str, message: str, *headers: tuple[str, str]) -> Answer:
     """An answer that says why not."""
-    return shown(arm.fault(code, message), status, *headers)
+    return shown(arm_frames.fault(code, message), status, *headers)
 
 
 def _within(parts: ArmParts, handler: Handler, call: Call) -> Answer:
@@ -150,19 +149,10 @@ def wants_view(call: Call) -> bool:
     return is_expanded or asked.get("statusonly", "").lower() == "true"
 
 
-def errand(call: Call, verb: str, ledger: Ledger, resource: str) -> Errand:
-    """What is asked of a resource, by whoever calls."""
-    return Errand(
-        verb=verb, resource=resource, group=ledger.scope.resource_group, actor=call.actor
-    )
-
-
 # -- what is answered ------------------------------------------------------------------------
 
 
-def shown(
-    form: object, status: HTTPStatus = HTTPStatus.OK, *headers: tuple[str, str]
-) -> Answer:
+def shown(form: object, status: HTTPStatus = HTTPStatus.OK, *headers: tuple[str, str]) -> Answer:
     """An answer in Azure's JSON."""
     return Answer(status=status, body=arm.dump(form), headers=headers)
 

@@ -93,9 +93,7 @@ def stored(parts: ArmParts, scope: ScopeId) -> Ledger | None:
 def redeclared(ledger: Ledger, *changed: Machine, **settings: object) -> Scope:
     """A scope with some machines in the place of those of the same name, or at its end."""
     wanted = {machine.name.lower(): machine for machine in changed}
-    machines = [
-        wanted.pop(machine.name.lower(), machine) for machine in arm.machines(ledger.scope)
-    ]
+    machines = [wanted.pop(machine.name.lower(), machine) for machine in arm.machines(ledger.scope)]
     return replace(ledger.scope, machines=(*machines, *wanted.values()), **settings)  # type: ignore[arg-type] # by name
 
 

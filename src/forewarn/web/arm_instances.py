@@ -68,8 +68,9 @@ def _found(parts: ArmParts, call: Call, ledger: Ledger) -> Iterator[Shown]:
     with_view = wants_view(call)
     keys = {_key(ledger, machine): machine for machine in arm.machines(ledger.scope)}
     for key, machine in sorted(keys.items()):
-        yield key, partial(
-            arm.scale_set_instance, parts.names, ledger, machine, with_view=with_view
+        yield (
+            key,
+            partial(arm.scale_set_instance, parts.names, ledger, machine, with_view=with_view),
         )
 
 

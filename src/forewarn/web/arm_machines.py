@@ -71,9 +71,7 @@ def found(parts: ArmParts, call: Call, group: str | None) -> Iterator[Shown]:
         if ledger.scope.kind is ScopeKind.SCALE_SET:
             continue
         for machine in sorted(arm.machines(ledger.scope), key=lambda m: m.name.lower()):
-            show = partial(
-                arm.virtual_machine, parts.names, ledger, machine, with_view=with_view
-            )
+            show = partial(arm.virtual_machine, parts.names, ledger, machine, with_view=with_view)
             # A blank sorts before whatever a name goes on with, as ids of scopes are sorted.
             yield f"{ledger.scope.id} {machine.name.lower()}", show
 
@@ -161,9 +159,7 @@ def _alone(parts: ArmParts, call: Call, wanted: Wanted) -> Ledger:
         location=wanted.location or "",
         machines=(machine,),
     )
-    declared = Declaration(
-        _owned(scope, wanted), arm_declaring.settled(machine, wanted)
-    )
+    declared = Declaration(_owned(scope, wanted), arm_declaring.settled(machine, wanted))
     return arm_declaring.open_scope(parts, declared, call.actor)
 
 

@@ -15,7 +15,7 @@ from forewarn.web import arm_places
 from forewarn.web.arm_calls import COMPUTE, ArmParts, Handler, Saying, route, shown
 from forewarn.web.calls import Answer, Call
 from forewarn.web.routes import Route
-from forewarn.wire import arm
+from forewarn.wire import arm, arm_frames
 from forewarn.wire.arm_requests import event_ids
 
 
@@ -57,7 +57,7 @@ def _acknowledge_several(parts: ArmParts, call: Call) -> Answer:
             for event in unknown
         ]
         text = "some events are not known here, and so none was acknowledged"
-        form = arm.fault("ScheduledEventNotFound", text, details)
+        form = arm_frames.fault("ScheduledEventNotFound", text, details)
         return shown(form, HTTPStatus.NOT_FOUND)
     parts.desk.approve_together(ledger.scope.id, wanted, call.actor)
     return _approved()

@@ -187,9 +187,7 @@ def _amended(parts: ArmParts, call: Call, ledger: Ledger, wanted: Wanted) -> Ans
         return shown(arm.scale_set(parts.names, ledger))
     # As Azure does where nothing else is said: the newest go first.
     going = staying[capacity:]
-    operation = arm_verbs.begin(
-        parts, call, _targets(parts, ledger, going), arm_verbs.DELETE
-    )
+    operation = arm_verbs.begin(parts, call, _targets(parts, ledger, going), arm_verbs.DELETE)
     return progressing(parts, call, operation, arm.scale_set(parts.names, _found(parts, call)))
 
 
@@ -209,6 +207,4 @@ def _instance(parts: ArmParts, scope: Scope, number: int, wanted: Wanted) -> Mac
     machine = arm_declaring.new_machine(parts, f"{scope.name}_{number}", wanted)
     zones = wanted.zones or ()
     zone = zones[number % len(zones)] if zones else ""
-    return replace(
-        machine, origin=Origin.API, size=size, zone=zone, tags=(), addresses=(), kept=""
-    )
+    return replace(machine, origin=Origin.API, size=size, zone=zone, tags=(), addresses=(), kept="")

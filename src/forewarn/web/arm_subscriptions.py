@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from http import HTTPStatus
 from operator import itemgetter
@@ -30,7 +30,7 @@ from forewarn.web.arm_calls import (
 )
 from forewarn.web.calls import Answer, Call
 from forewarn.web.routes import Route
-from forewarn.wire import arm
+from forewarn.wire import arm, arm_frames
 
 
 def routes(parts: ArmParts) -> tuple[Route, ...]:
@@ -45,21 +45,28 @@ def routes(parts: ArmParts) -> tuple[Route, ...]:
         ("GET", f"{GROUP}/resources", Right.READ, _resources),
         ("GET", f"{SUBSCRIPTION}/providers", Right.READ, _providers),
         ("GET", ALL_COMPUTE, Right.READ, _provider),
-        ("GET", f"{ALL_COMPUTE}/locations/{{place}}/operations/{{operation}}", Right.READ, _operation),
+        (
+            "GET",
+            f"{ALL_COMPUTE}/locations/{{place}}/operations/{{operation}}",
+            Right.READ,
+            _operation,
+        ),
     ]
     return tuple(route(parts, *row) for row in rows)
 
 
 def _subscriptions(parts: ArmParts, _call: Call) -> Answer:
-    return shown({"value": [arm.subscription(parts.names, parts.tenant_id)]})
+    return shown({"value": [arm_frames.subscription(parts.names, parts.tenant_id)]})
 
 
 def _subscription(parts: ArmParts, _call: Call) -> Answer:
-    return shown(arm.subscription(parts.names, parts.tenant_id))
+    return shown(arm_frames.subscription(parts.names, parts.tenant_id))
 
 
 def _locations(parts: ArmParts, call: Call) -> Answer:
-    return shown({"value": [arm.region(parts.names, where) for where in _regions(parts, call)]})
+    return shown(
+        {"value": [arm_frames.region(parts.names, where) for where in _regions(parts, call)]}
+    )
 
 
 def _regions(parts: ArmParts, call: Call) -> list[str]:
@@ -69,14 +76,14 @@ def _regions(parts: ArmParts, call: Call) -> list[str]:
 
 def _groups(parts: ArmParts, call: Call) -> Answer:
     known: dict[str, Shown] = {
-        group: (group, partial(arm.resource_group, parts.names, group, arm.LOCATION_DEFAULT))
+        group: (group, partial(arm_frames.resource_group, parts.names, group, arm.LOCATION_DEFAULT))
         for group in call.caller.groups
     }
     for ledger in arm_places.ledgers(parts, call):
         key = ledger.scope.resource_group.lower()
         where = arm.location(ledger.scope)
         name = ledger.scope.resource_group
-        known[key] = (key, partial(arm.resource_group, parts.names, name, where))
+        known[key] = (key, partial(arm_frames.resource_group, parts.names, name, where))
     return listed(call, sorted(known.values(), key=itemgetter(0)))
 
 
@@ -84,11 +91,12 @@ def _group(parts: ArmParts, call: Call) -> Answer:
     group = arm_places.insist_on_group(parts, call, call.names["group"])
     first = next(arm_places.ledgers(parts, call, group), None)
     where = arm.LOCATION_DEFAULT if first is None else arm.location(first.scope)
-    return shown(arm.resource_group(parts.names, group, where))
+    return shown(arm_frames.resource_group(parts.names, group, where))
 
 
 def _resources(parts: ArmParts, call: Call) -> Answer:
-    wanted = re.search(r"resourceType\s+eq\s+'([^']+)'", query(call).get("$filter", ""), re.I)
+    asked = query(call).get("$filter", "")
+    wanted = re.search(r"resourceType\s+eq\s+'([^']+)'", asked, re.IGNORECASE)
     kind = None if wanted is None else wanted[1].lower()
     return listed(call, _all(parts, call, arm_places.listed_group(parts, call), kind))
 
@@ -106,16 +114,16 @@ def _all(parts: ArmParts, call: Call, group: str | None, kind: str | None) -> It
                 yield f"{number} {key}", partial(_summarized, show)
 
 
-def _summarized(show: partial[arm.Json]) -> arm.Json:
+def _summarized(show: Callable[[], arm.Json]) -> arm.Json:
     return arm.summary(show())
 
 
 def _providers(parts: ArmParts, call: Call) -> Answer:
-    return shown({"value": [arm.provider(parts.names, _regions(parts, call))]})
+    return shown({"value": [arm_frames.provider(parts.names, _regions(parts, call))]})
 
 
 def _provider(parts: ArmParts, call: Call) -> Answer:
-    return shown(arm.provider(parts.names, _regions(parts, call)))
+    return shown(arm_frames.provider(parts.names, _regions(parts, call)))
 
 
 def _operation(parts: ArmParts, call: Call) -> Answer:
@@ -129,9 +137,9 @@ def _operation(parts: ArmParts, call: Call) -> Answer:
     if operation.status is OperationStatus.IN_PROGRESS:
         if is_monitor:
             return accepted(parts, call, operation)
-        return shown(arm.operation(operation), HTTPStatus.OK, RETRY_AFTER)
+        return shown(arm_frames.operation(operation), HTTPStatus.OK, RETRY_AFTER)
     if not is_monitor:
-        return shown(arm.operation(operation))
+        return shown(arm_frames.operation(operation))
     ending = operation.ending
     assert ending is not None, "what is not in progress has ended"
     if ending.status is OperationStatus.SUCCEEDED:

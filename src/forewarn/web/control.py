@@ -26,6 +26,7 @@ from forewarn.ports.store import Cursor
 from forewarn.service.books import Books
 from forewarn.service.desk import Desk, Placed, is_unannounced
 from forewarn.service.journals import Filter, Journals
+from forewarn.service.operations import Operations
 from forewarn.web.calls import Answer, Call, Later, parameters, reply, whole_number
 from forewarn.web.metrics import CONTENT_TYPE, Metrics, Served, Tally
 from forewarn.web.routes import Route
@@ -47,6 +48,7 @@ class ControlParts:
     books: Books
     desk: Desk
     journals: Journals
+    operations: Operations
     # The text of a fleet file, its name, and who brings it; returns what changed.
     apply_fleet: Callable[[str, str, Actor], tuple[str, ...]]
     # Reads the service's own fleet file again.
@@ -220,6 +222,8 @@ def _journal(parts: ControlParts, call: Call) -> Answer:
 
 def _prune(parts: ControlParts, call: Call) -> Answer:
     before = wire.load(wire.Pruning, call.body).instant
+    # First: how some of them ended may be known to the journal alone.
+    parts.operations.prune(before)
     return reply(forms.PrunedForm(pruned=parts.journals.prune(before, call.actor)))
 
 

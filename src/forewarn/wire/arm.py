@@ -6,7 +6,7 @@ it. Evidence for every form is in docs/protocol.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, TypeAlias
@@ -17,7 +17,6 @@ from forewarn.core import scopes, starting
 from forewarn.core.events import Event, EventSource, EventStatus, EventType
 from forewarn.core.ledgers import Ledger
 from forewarn.core.names import MachineName
-from forewarn.core.operations import Operation, OperationStatus
 from forewarn.core.scopes import AutoApproval, Machine, Presence, Scope, ScopeKind
 from forewarn.wire import instance
 from forewarn.wire.arm_kept import kept_members, overlaid
@@ -30,9 +29,6 @@ MACHINES: Final = "virtualMachines"
 SCALE_SETS: Final = "virtualMachineScaleSets"
 AVAILABILITY_SETS: Final = "availabilitySets"
 INSTANCES: Final = f"{SCALE_SETS}/{MACHINES}"
-
-# Any version is answered; tools that want to choose one find these.
-API_VERSIONS: Final = ("2026-04-01", "2025-04-01", "2024-11-01", "2024-07-01", "2022-11-01")
 
 _POWER: Final = {
     Presence.RUNNING: ("PowerState/running", "VM running"),
@@ -334,81 +330,3 @@ def spelled(notice: timedelta) -> str:
     """A notice as ISO 8601 has it, in minutes where it is whole minutes."""
     seconds = int(notice.total_seconds())
     return f"PT{seconds}S" if seconds % 60 else f"PT{seconds // 60}M"
-
-
-# -- what is not a machine -------------------------------------------------------------------
-
-
-def subscription(names: Names, tenant: str) -> Json:
-    """The one subscription that there is."""
-    return {
-        "id": names.root,
-        "subscriptionId": names.subscription,
-        "tenantId": tenant,
-        "displayName": "forewarn",
-        "state": "Enabled",
-        "authorizationSource": "RoleBased",
-        "managedByTenants": [],
-    }
-
-
-def resource_group(names: Names, group: str, where: str) -> Json:
-    """A resource group."""
-    return {
-        "id": names.group(group),
-        "name": group,
-        "type": "Microsoft.Resources/resourceGroups",
-        "location": where,
-        "properties": {"provisioningState": "Succeeded"},
-    }
-
-
-def region(names: Names, where: str) -> Json:
-    """A location."""
-    return {
-        "id": f"{names.root}/locations/{where}",
-        "name": where,
-        "displayName": where,
-        "regionalDisplayName": where,
-        "metadata": {"regionType": "Physical", "regionCategory": "Recommended"},
-    }
-
-
-def provider(names: Names, regions: Sequence[str]) -> Json:
-    """What kinds of resources there are."""
-    return {
-        "id": f"{names.root}/providers/{COMPUTE}",
-        "namespace": COMPUTE,
-        "registrationState": "Registered",
-        "resourceTypes": [
-            {
-                "resourceType": kind,
-                "locations": list(regions),
-                "apiVersions": list(API_VERSIONS),
-            }
-            for kind in (MACHINES, SCALE_SETS, INSTANCES, AVAILABILITY_SETS)
-        ],
-    }
-
-
-def operation(operation: Operation) -> Json:
-    """How far a long-running operation is."""
-    form: Json = {
-        "startTime": f"{operation.started_at:%FT%TZ}",
-        "status": operation.status.value,
-        "name": operation.id,
-    }
-    ending = operation.ending
-    if ending is not None:
-        form["endTime"] = f"{ending.at:%FT%TZ}"
-        if ending.status is not OperationStatus.SUCCEEDED:
-            form["error"] = {"code": ending.code, "message": ending.message}
-    return form
-
-
-def fault(code: str, message: str, details: Sequence[Json] = ()) -> Json:
-    """Why not."""
-    form: Json = {"code": code, "message": message}
-    if details:
-        form["details"] = list(details)
-    return {"error": form}

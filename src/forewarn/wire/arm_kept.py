@@ -92,9 +92,7 @@ def _is_shallow(value: object, depth: int) -> bool:
 
 
 def _without_secrets(members: Mapping[str, object]) -> dict[str, object]:
-    return {
-        name: _cleared(value) for name, value in members.items() if name.lower() not in SECRETS
-    }
+    return {name: _cleared(value) for name, value in members.items() if name.lower() not in SECRETS}
 
 
 def _cleared(value: object) -> object:

@@ -140,7 +140,8 @@ class Wanted:
         self.zones = asked.zones
         self.capacity = sku.capacity
         self.size = hardware.vm_size or sku.name
-        self.availability_set = properties.availability_set and properties.availability_set.id
+        reference = properties.availability_set
+        self.availability_set = None if reference is None else reference.id
         priority = profile.priority or properties.priority
         self.spot = None if priority is None else priority != "Regular"
         self.update_domains = properties.platform_update_domain_count
@@ -303,12 +304,12 @@ def _without_nulls(value: object) -> object:
 
 
 def _said(approval: _Approval | None, otherwise: bool | None = None) -> bool | None:  # noqa: FBT001 - a policy
-    said = approval and approval.automatically_approve
+    said = None if approval is None else approval.automatically_approve
     return otherwise if said is None else said
 
 
 def _said_switch(switch: _Switch | None, otherwise: bool | None) -> bool | None:  # noqa: FBT001 - a policy
-    said = switch and switch.enable
+    said = None if switch is None else switch.enable
     return otherwise if said is None else said
 
 

@@ -29,8 +29,9 @@ from forewarn.identities.addresses import AddressBook
 from forewarn.ids import RandomIds
 from forewarn.ports.store import Store
 from forewarn.stores.sqlite import SqliteStore
-from forewarn.web import control, listeners
+from forewarn.web import arm, control, listeners
 from forewarn.web.app import ControlServer, build_app
+from forewarn.web.arm_calls import ArmParts
 from forewarn.web.control import ControlParts
 from forewarn.web.counters import Counters
 from forewarn.web.limits import Limits
@@ -49,6 +50,8 @@ from forewarn.wiring.working import Workers
 GRACE: Final = timedelta(seconds=10)
 CONTROL_BACKLOG: Final = 128
 PUBLISH_AGAIN_SECONDS: Final = 1.0
+# Whose subscription it is: nobody's, until there are accounts.
+TENANT: Final = "00000000-0000-0000-0000-000000000000"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +132,7 @@ class _Serve:
             counters = Counters()
             guests = self._guests(assembly, fleet, counters)
             parts = self._parts(assembly, file, counters, workers)
-            table = Table(control.routes(parts))
+            table = Table([*control.routes(parts), *arm.routes(self._arm(assembly, fleet))])
             control_server = ControlServer(build_app(table, Tokened(token)), control_socket)
             # Before anything is called readable, it is.
             await guests.serve(bound)
@@ -223,6 +226,7 @@ class _Serve:
             books=assembly.books,
             desk=assembly.desk,
             journals=assembly.journals,
+            operations=assembly.operations,
             apply_fleet=lambda text, name, actor: self._apply(
                 assembly, self._parse(text, name), actor
             ),
@@ -232,6 +236,16 @@ class _Serve:
             counters=counters,
             setbacks=lambda: workers.setbacks_total,
             behave=partial(_behave, assembly),
+        )
+
+    def _arm(self, assembly: Assembly, fleet: FleetFile) -> ArmParts:
+        return ArmParts(
+            desk=assembly.desk,
+            registrar=assembly.registrar,
+            operations=assembly.operations,
+            subscription_id=fleet.subscription_id,
+            tenant_id=TENANT,
+            enabling=self._settings.default_enabling,
         )
 
     def _warn_of_strangers(self, assembly: Assembly, bound: Sequence[Bound]) -> None:
