@@ -12,6 +12,7 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Final
 
+from forewarn.core import scopes
 from forewarn.core.journal import Actor
 from forewarn.core.ledgers import Ledger
 from forewarn.core.names import HostName, MachineName, Revision, ScopeId, scope_id
@@ -25,6 +26,7 @@ from forewarn.wire.arm_requests import (
     OURS_OF_A_MACHINE,
     Wanted,
     check_name,
+    normal_location,
 )
 
 ATTEMPTS_MAX: Final = 10
@@ -114,7 +116,7 @@ def new_machine(parts: ArmParts, name: str, wanted: Wanted) -> Machine:
 def amended(machine: Machine, wanted: Wanted) -> Machine:
     """A machine as its owner wants it. Raises: Malformed."""
     ours = wanted.ours
-    host = machine.host if wanted.host is None else HostName(wanted.host)
+    host = machine.host if wanted.host is None else HostName(wanted.host) or None
     return replace(
         machine,
         tags=machine.tags if wanted.tags is None else wanted.tags,
@@ -163,8 +165,11 @@ def _still(ledger: Ledger, machine: Machine) -> Machine:
 
 
 def refuse_changes(scope: Scope, wanted: Wanted) -> None:
-    """Refuse what is settled when a resource is made. Raises: Saying."""
-    if wanted.location not in (None, arm.location(scope).lower()):
+    """Refuse what is settled when a resource is made, and policies that cannot be.
+
+    Raises: Refused.
+    """
+    if wanted.location not in (None, normal_location(arm.location(scope))):
         raise Saying(
             HTTPStatus.CONFLICT,
             "InvalidResourceLocation",
@@ -173,6 +178,7 @@ def refuse_changes(scope: Scope, wanted: Wanted) -> None:
         )
     if wanted.spot not in (None, scope.spot):
         raise _unchangeable("priority")
+    scopes.check_owner(replace(scope, owner=wanted.policies(scope)))
 
 
 def refuse_move(scope: Scope, wanted: Wanted) -> None:

@@ -10,6 +10,7 @@ from http import HTTPStatus
 from typing import Final
 
 from forewarn.core.ledgers import Ledger
+from forewarn.core.names import MachineName
 from forewarn.core.rights import Right
 from forewarn.core.rosters import Declaration
 from forewarn.core.scopes import Machine, Origin, Scope, ScopeKind
@@ -31,7 +32,7 @@ from forewarn.web.arm_verbs import Targets
 from forewarn.web.calls import Answer, Call
 from forewarn.web.routes import Route
 from forewarn.wire import arm, arm_kept, instance
-from forewarn.wire.arm_requests import OURS_OF_A_SCALE_SET, Wanted, instance_ids
+from forewarn.wire.arm_requests import OURS_OF_A_SCALE_SET, Wanted, check_name, instance_ids
 
 VERBS: Final = (
     "restart",
@@ -172,8 +173,6 @@ def _made(parts: ArmParts, call: Call, wanted: Wanted) -> Ledger:
 def _amended(parts: ArmParts, call: Call, ledger: Ledger, wanted: Wanted) -> Answer:
     """Change a scale set; it grows at once, and becomes smaller by an operation."""
     arm_declaring.refuse_changes(ledger.scope, wanted)
-    kept = arm_kept.keep(ledger.scope.kept, wanted.sent, OURS_OF_A_SCALE_SET)
-    ledger = arm_declaring.amend_policies(parts, ledger, wanted, call.actor, kept)
     staying = arm.staying(ledger)
     capacity = len(staying) if wanted.capacity is None else wanted.capacity
     if capacity > len(staying):
@@ -183,10 +182,12 @@ def _amended(parts: ArmParts, call: Call, ledger: Ledger, wanted: Wanted) -> Ans
             lambda found: Declaration(_grown(parts, found, wanted, capacity)),
             call.actor,
         )
-    if capacity >= len(staying):
-        return shown(arm.scale_set(parts.names, ledger))
+    kept = arm_kept.keep(ledger.scope.kept, wanted.sent, OURS_OF_A_SCALE_SET)
+    ledger = arm_declaring.amend_policies(parts, ledger, wanted, call.actor, kept)
     # As Azure does where nothing else is said: the newest go first.
     going = staying[capacity:]
+    if not going:
+        return shown(arm.scale_set(parts.names, ledger))
     operation = arm_verbs.begin(parts, call, _targets(parts, ledger, going), arm_verbs.DELETE)
     return progressing(parts, call, operation, arm.scale_set(parts.names, _found(parts, call)))
 
@@ -202,9 +203,12 @@ def _grown(parts: ArmParts, ledger: Ledger, wanted: Wanted, capacity: int) -> Sc
 
 
 def _instance(parts: ArmParts, scope: Scope, number: int, wanted: Wanted) -> Machine:
-    """A new instance. What is sent for the set as a whole is kept there, not with each of them."""
-    size = wanted.size or next((m.size for m in scope.machines if m.size), "")
-    machine = arm_declaring.new_machine(parts, f"{scope.name}_{number}", wanted)
-    zones = wanted.zones or ()
-    zone = zones[number % len(zones)] if zones else ""
-    return replace(machine, origin=Origin.API, size=size, zone=zone, tags=(), addresses=(), kept="")
+    """A new instance: what is sent for the set as a whole is kept there, not with each of them."""
+    zones = wanted.zones or ("",)
+    return Machine(
+        name=MachineName(check_name("VM", f"{scope.name}_{number}")),
+        origin=Origin.API,
+        vm_id=parts.desk.ids.event_id().lower(),
+        size=wanted.size or next((m.size for m in scope.machines if m.size), ""),
+        zone=zones[number % len(zones)],
+    )

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from forewarn.core import scopes, starting
-from forewarn.core.events import Event, EventSource, EventStatus, EventType
+from forewarn.core.events import Audience, Event, EventStatus, EventType
 from forewarn.core.ledgers import Ledger
 from forewarn.core.names import MachineName
 from forewarn.core.scopes import AutoApproval, Machine, Presence, Scope, ScopeKind
@@ -96,13 +96,13 @@ def staying(ledger: Ledger) -> tuple[Machine, ...]:
 
 
 def pending_maintenance(ledger: Ledger, names: Iterable[str]) -> tuple[Event, ...]:
-    """The platform's maintenance of some machines that has not begun and waits for nobody else."""
+    """The platform's maintenance of some machines that waits for its notice to run out."""
     wanted = frozenset(names)
     return tuple(
         event
         for event in ledger.open_events
         if event.status is EventStatus.SCHEDULED
-        and event.source is EventSource.PLATFORM
+        and event.audience is Audience.GUESTS
         and starting.is_maintenance(event)
         and not wanted.isdisjoint(event.machines)
     )

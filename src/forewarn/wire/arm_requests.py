@@ -151,7 +151,8 @@ class Wanted:
         self.ours = properties.forewarn or Ours()
         given = self.ours.addresses
         self.addresses = None if given is None else tuple(map(_address, given))
-        self.host = None if self.ours.host is None else check_name("host", self.ours.host)
+        # An empty one takes the machine off its host.
+        self.host = self.ours.host and check_name("host", self.ours.host)
 
     def policies(self, scope: Scope) -> OwnerPolicies:
         """What the owner of a scope wants to be in force, on top of what was set before.
@@ -260,9 +261,13 @@ OURS_OF_A_SCALE_SET: Final[tuple[Path, ...]] = (
     ("properties", "uniqueId"),
     ("properties", "virtualMachineProfile", "priority"),
     ("properties", "virtualMachineProfile", "scheduledEventsProfile"),
+    ("properties", "forewarn"),
 )
 OURS_OF_A_SET: Final[tuple[Path, ...]] = (
     *_OF_ANY,
+    # Of a template, not of the resource in it.
+    ("apiVersion",),
+    ("dependsOn",),
     ("properties", "platformUpdateDomainCount"),
     ("properties", "virtualMachines"),
 )
