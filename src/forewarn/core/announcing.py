@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -31,7 +31,7 @@ from forewarn.core.journal import SERVICE, Actor, Role, What
 from forewarn.core.ledgers import Decision, Ledger
 from forewarn.core.names import EventId
 from forewarn.core.periods import Periods, spell
-from forewarn.core.scopes import AutoApproval, Machine, Scope, ScopeKind
+from forewarn.core.scopes import AutoApproval, Scope, ScopeKind
 from forewarn.core.wishes import IfNotTold, Wish
 from forewarn.errors import Refused
 
@@ -72,7 +72,7 @@ def announce(
     _check_cause(wish)
     _check_periods(wish)
     targets = wishes.targets(scope, wish)
-    _refuse_uncertain(ledger, wish, targets)
+    _refuse_uncertain(ledger, wish)
     groups = wishes.groups(targets)
     audience = _audience(ledger, wish)
     notice = _notice(scope, wish, audience)
@@ -163,18 +163,19 @@ def _check_periods(wish: Wish) -> None:
         )
 
 
-def _refuse_uncertain(ledger: Ledger, wish: Wish, targets: Sequence[Machine]) -> None:
+def _refuse_uncertain(ledger: Ledger, wish: Wish) -> None:
     """Refuse what depends on how another operation ends: whether the machine will run then.
 
-    Hardware asks nobody, and a machine can be deleted however that ends.
+    One that is going down is not "running already". Hardware asks nobody, and a machine can be
+    deleted however that ends.
     """
     if wish.cause is Cause.HARDWARE_FAILURE or wish.type is EventType.TERMINATE:
         return
-    names = {machine.name for machine in targets}
+    names = {name.lower() for name in wish.machines}
     for event in ledger.open_events:
         is_certain = event.status is EventStatus.STARTED or event.audience is Audience.OPERATORS
         changes = event.type in presences.AFTER and is_certain
-        shared = [name for name in event.machines if name in names]
+        shared = [name for name in event.machines if name.lower() in names]
         if changes and shared and presences.POWER_TYPES & {event.type, wish.type}:
             after = presences.AFTER[event.type].value
             raise Refused(
