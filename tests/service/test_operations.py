@@ -7,17 +7,17 @@ from datetime import timedelta
 
 import pytest
 
+from forewarn.clocks import SimulatedClock
 from forewarn.core.events import EventSource, EventStatus, EventType, Result
 from forewarn.core.journal import Actor, Role
-from forewarn.core.names import EventId, ScopeId
 from forewarn.core.operations import Operation, OperationStatus
 from forewarn.core.wishes import IfNotTold, Wish
-from forewarn.errors import Refused, Unavailable, Unknown
-from forewarn.ports.store import CommitId, Cursor, Lease, Write
+from forewarn.errors import Refused, Unknown
 from forewarn.service import operations as service
-from forewarn.service.journals import Filter
-from forewarn.service.operations import Errand, Operations
-from forewarn.testing.worlds import OPERATOR, WEB, World
+from forewarn.service.operations import Errand
+from forewarn.stores.memory import MemoryStore
+from forewarn.testing.faults import Fault, FaultyStore
+from forewarn.testing.worlds import NOON, OPERATOR, WEB, World
 from forewarn.wire import operations as wire
 
 OLGA = Actor(Role.OWNER, "olga", "127.0.0.1")
@@ -231,30 +231,29 @@ def test_what_even_the_journal_has_forgotten_is_no_success(world: World) -> None
     assert found.ending.code == "OperationOutcomeUnknown"
 
 
-class ForgetfulStore:
-    """A store that can be read, and for a while not written."""
-
-    def __init__(self, world: World) -> None:
-        self._store = world.store
-        self.get = world.store.get
-
-    def commit(
-        self,
-        commit_id: CommitId,
-        writes: tuple[Write, ...],
-        journal: tuple[bytes, ...],
-        lease: Lease | None = None,
-    ) -> dict[str, int]:
-        raise Unavailable("the disk is full")
-
-
-def test_a_store_that_cannot_be_written_keeps_nobody_from_the_truth(world: World) -> None:
+@pytest.mark.parametrize("fault", [Fault.AWAY, Fault.LOST_BEFORE, Fault.LOST_AFTER, Fault.CONFLICT])
+def test_a_store_that_cannot_be_written_keeps_nobody_from_the_truth(fault: Fault) -> None:
+    store = FaultyStore(MemoryStore(SimulatedClock(NOON)))
+    world = World(WEB, store=store)
     begun = world.parts.operations.announce(ERRAND, restart())
     finish(world, begun)
-    parts = world.parts
-    reading: Operations = replace(parts.operations, store=ForgetfulStore(world))  # type: ignore[arg-type] # half of one
 
-    assert reading.find(begun.id).status is OperationStatus.SUCCEEDED
+    store.spoil(fault)
+    found = world.parts.operations.find(begun.id)
+
+    assert found.status is OperationStatus.SUCCEEDED
+    assert world.parts.operations.find(begun.id) == found
+
+
+def test_an_operation_whose_commit_was_in_doubt_is_begun_once() -> None:
+    store = FaultyStore(MemoryStore(SimulatedClock(NOON)))
+    world = World(WEB, store=store)
+
+    store.spoil(Fault.LOST_AFTER, Fault.LOST_BEFORE)
+    begun = world.parts.operations.announce(ERRAND, restart())
+
+    assert world.parts.operations.find(begun.id) == begun
+    assert len(world.desk.events()) == 1
 
 
 # -- pruned with the journal -------------------------------------------------------------------
@@ -283,13 +282,3 @@ def test_many_operations_are_pruned_page_by_page(world: World) -> None:
 
     assert world.parts.operations.prune(world.clock.now() + DAY) == service.PAGE + 1
     assert not world.store.scan(wire.OPERATION_PREFIX, "", 1)
-
-
-def test_an_operation_is_no_line_of_the_journal(world: World) -> None:
-    before = len(world.journal())
-
-    world.parts.operations.follow(ERRAND, WEB.id, (EventId("E"),))
-
-    page = world.parts.journals.page(Cursor(""), 1000, Filter(scope=ScopeId("rg1/web")))
-    assert len(world.journal()) == before
-    assert all(line.entry.scope == "rg1/web" for line in page.lines)
