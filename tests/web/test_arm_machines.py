@@ -17,7 +17,7 @@ from forewarn.stores.memory import MemoryStore
 from forewarn.testing.faults import Fault, FaultyStore
 from forewarn.testing.owners import ADA, Owners, compute
 from forewarn.testing.sample_fleet import CLASSIC, LONE
-from forewarn.testing.worlds import WEB, World
+from forewarn.testing.worlds import OPERATOR, WEB, World
 
 MANY = f"{compute('rg1')}/virtualMachines"
 VM = f"{MANY}/web-0"
@@ -290,6 +290,16 @@ def test_two_who_add_to_one_set_both_do() -> None:
 
     names = [vm["name"] for vm in owners.get(MANY)["value"]]
     assert names == ["mine", "rival"]
+
+
+def test_who_changes_what_is_gone_meanwhile_is_told_so() -> None:
+    store = FaultyStore(MemoryStore(World().clock))
+    owners = Owners(world=World(store=store))
+    owners.put(NEW, BODY, 201)
+    registrar = owners.world.parts.registrar
+    store.overtake(lambda: registrar.remove(ScopeId("rg1/new-1"), "new-1", OPERATOR))
+
+    assert owners.refused("PATCH", NEW, {"tags": {}})[:2] == (404, "ResourceNotFound")
 
 
 def test_who_is_always_too_slow_is_told_so() -> None:

@@ -13,6 +13,8 @@ import pytest
 from forewarn.core.events import Audience, Event, EventSource, EventStatus, EventType
 from forewarn.core.names import MachineName, ScopeId
 from forewarn.core.scopes import Enabling, Machine, OwnerPolicies
+from forewarn.stores.memory import MemoryStore
+from forewarn.testing.faults import FaultyStore
 from forewarn.testing.owners import Owners, compute
 from forewarn.testing.sample_fleet import POOL, SPOT
 from forewarn.testing.worlds import World
@@ -306,6 +308,29 @@ def test_a_scale_set_grows_and_no_number_is_given_twice(owners: Owners) -> None:
     assert form["sku"]["capacity"] == 4
     assert machines(owners, NEW) == ["0", "1", "3", "4"]
     assert owners.get(f"{NEW}/virtualMachines/4")["sku"]["name"] == "Standard_D2"
+
+
+def test_two_who_want_one_size_get_it_once() -> None:
+    store = FaultyStore(MemoryStore(World().clock))
+    owners = Owners(world=World(store=store))
+    owners.put(NEW, BODY, 201)
+    store.overtake(lambda: owners.patch(NEW, {"sku": {"capacity": 5}}))
+
+    owners.patch(NEW, {"sku": {"capacity": 5}})
+
+    assert machines(owners, NEW) == ["0", "1", "2", "3", "4"]
+
+
+def test_new_instances_are_of_the_size_that_is_wanted_now(owners: Owners) -> None:
+    owners.put(NEW, BODY, 201)
+
+    form = owners.patch(NEW, {"sku": {"name": "Standard_D4", "capacity": 4}})
+
+    assert form["sku"] == {"name": "Standard_D4", "tier": "Standard", "capacity": 4}
+    sizes = [one["sku"]["name"] for one in owners.get(f"{NEW}/virtualMachines")["value"]]
+    assert sizes == ["Standard_D2", "Standard_D2", "Standard_D2", "Standard_D4"]
+    owners.patch(NEW, {"sku": {"capacity": 5}})
+    assert owners.get(f"{NEW}/virtualMachines/4")["sku"]["name"] == "Standard_D4"
 
 
 def test_a_scale_set_becomes_smaller_by_an_operation(owners: Owners) -> None:

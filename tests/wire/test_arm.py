@@ -387,3 +387,19 @@ def test_a_refusal_has_azures_form() -> None:
     assert arm_frames.fault("Code", "why", [detail]) == {
         "error": {"code": "Code", "message": "why", "details": [detail]}
     }
+
+
+@pytest.mark.parametrize(
+    ("kept", "size"),
+    [
+        ("", "Standard_D2"),
+        ('{"sku":1}', "Standard_D2"),
+        ('{"sku":{}}', "Standard_D2"),
+        ('{"sku":{"name":"","tier":"x"}}', "Standard_D2"),
+        ('{"sku":{"name":"Standard_D4"}}', "Standard_D4"),
+    ],
+)
+def test_instances_to_come_are_of_the_size_said_last(kept: str, size: str) -> None:
+    machine = Machine(name=MachineName("pool_0"), size="Standard_D2")
+
+    assert arm.size(replace(POOL, machines=(machine,), kept=kept)) == size

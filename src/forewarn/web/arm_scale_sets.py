@@ -164,7 +164,8 @@ def _made(parts: ArmParts, call: Call, wanted: Wanted) -> Ledger:
         kept=arm_kept.keep("", wanted.sent, OURS_OF_A_SCALE_SET),
     )
     machines = tuple(
-        _instance(parts, scope, number, wanted) for number in range(wanted.capacity or 0)
+        _instance(parts, scope, number, wanted.size or "", wanted)
+        for number in range(wanted.capacity or 0)
     )
     scope = replace(scope, machines=machines, owner=wanted.policies(scope))
     return arm_declaring.open_scope(parts, Declaration(scope), call.actor)
@@ -198,17 +199,18 @@ def _grown(parts: ArmParts, ledger: Ledger, wanted: Wanted, capacity: int) -> Sc
     missing = capacity - len(arm.staying(ledger))
     numbers = [instance.instance_id(scope, machine) for machine in scope.machines]
     first = max((int(number) for number in numbers if number.isdecimal()), default=-1) + 1
-    new = (_instance(parts, scope, first + extra, wanted) for extra in range(missing))
+    size = wanted.size or arm.size(scope)
+    new = (_instance(parts, scope, first + n, size, wanted) for n in range(missing))
     return arm_declaring.redeclared(ledger, *new)
 
 
-def _instance(parts: ArmParts, scope: Scope, number: int, wanted: Wanted) -> Machine:
+def _instance(parts: ArmParts, scope: Scope, number: int, size: str, wanted: Wanted) -> Machine:
     """A new instance: what is sent for the set as a whole is kept there, not with each of them."""
     zones = wanted.zones or ("",)
     return Machine(
         name=MachineName(check_name("VM", f"{scope.name}_{number}")),
         origin=Origin.API,
         vm_id=parts.desk.ids.event_id().lower(),
-        size=wanted.size or next((m.size for m in scope.machines if m.size), ""),
+        size=size,
         zone=zones[number % len(zones)],
     )

@@ -180,13 +180,12 @@ def scale_set(names: Names, ledger: Ledger) -> Json:
     profile: Json = {"scheduledEventsProfile": _events_profile(scope)}
     if scope.spot:
         profile |= {"priority": "Spot", "evictionPolicy": "Deallocate"}
-    size = next((machine.size for machine in there if machine.size), "")
     known: Json = {
         "id": names.compute(scope, SCALE_SETS, scope.name),
         "name": scope.name,
         "type": f"{COMPUTE}/{SCALE_SETS}",
         "location": location(scope),
-        "sku": {"capacity": len(staying(ledger)), **({"name": size} if size else {})},
+        "sku": {"capacity": len(staying(ledger))},
         "properties": {
             "uniqueId": instance.derived_id(scope.id),
             "provisioningState": scale_set_state(ledger),
@@ -196,7 +195,8 @@ def scale_set(names: Names, ledger: Ledger) -> Json:
     }
     usual: Json = {
         "tags": {},
-        "sku": {"name": "", "tier": "Standard"},
+        # Of the instances there are; the owner may want another one for those to come.
+        "sku": {"name": _size(there), "tier": "Standard"},
         "properties": {
             "orchestrationMode": "Uniform",
             "overprovision": False,
@@ -205,6 +205,17 @@ def scale_set(names: Names, ledger: Ledger) -> Json:
         },
     }
     return overlaid(overlaid(usual, kept), known)
+
+
+def size(scope: Scope) -> str:
+    """The size of a scale set's instances to come: as its owner said last, or as they are."""
+    sku = kept_members(scope.kept).get("sku")
+    said = sku.get("name") if isinstance(sku, dict) else None
+    return said if isinstance(said, str) and said else _size(scope.machines)
+
+
+def _size(machines: Iterable[Machine]) -> str:
+    return next((machine.size for machine in machines if machine.size), "")
 
 
 def scale_set_view(ledger: Ledger) -> Json:
