@@ -1,15 +1,16 @@
-"""Measure everything, print a table, and write bench/latest.json."""
+"""Measure everything, print a table, and write bench/latest.json; or put that into README.md."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import os
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from bench import approving, loading, measuring, polling, waiting
+from bench import approving, loading, measuring, pages, polling, waiting
 
 LATEST: Final = Path(__file__).parent / "latest.json"
 
@@ -30,7 +31,8 @@ MEANINGS: Final[Mapping[str, tuple[str, str]]] = {
     "longpoll_kb_each_of_50000": ("memory of a waiting guest, of 50,000: kB", ""),
     "announce_to_1000_guests_ms_p99": ("announce until 1,000 waiting guests know, p99: ms", ""),
     "approvals_per_s": ("durable approvals a second", ""),
-    "approve_vs_sqlite": ("  the same, SQLite alone writing in groups = 1", ">= 0.5"),
+    "approvals_per_commit": ("  approvals that shared a commit", ""),
+    "approve_vs_sqlite": ("  the same rows in such groups, SQLite alone = 1", ">= 0.5"),
     "load_1m_machines_s": ("start with 1,000,000 machines: s", "<= 60"),
     "load_1m_machines_cpu_s": ("  the same, processor time: s", ""),
     "bytes_per_machine": ("memory of a machine: bytes", "<= 3072"),
@@ -56,9 +58,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument("parts", nargs="*", choices=[[], *FULL], help="only these; all if none")
     parser.add_argument("--quick", action="store_true", help="rough figures in a minute")
+    parser.add_argument(
+        "--write-readme", action="store_true", help="measure nothing; put the last figures there"
+    )
     arguments = parser.parse_args()
+    if arguments.write_readme:
+        write_readme()
+        return
     measures = QUICK if arguments.quick else FULL
-    found: dict[str, object] = dict(measuring.machine())
+    asked = " ".join([*(["--quick"] if arguments.quick else []), *arguments.parts])
+    command = f'{pages.WHOLE} BENCH="{asked}"' if asked else pages.WHOLE
+    found: dict[str, object] = {**measuring.machine(), "command": command}
     everywhere = os.sched_getaffinity(0)
     for part in arguments.parts or measures:
         print(f"measuring: {part}", flush=True)  # noqa: T201 - what is printed is the purpose
@@ -67,6 +77,19 @@ def main() -> None:
     found["load_average_1m_after"] = round(os.getloadavg()[0], 2)
     LATEST.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
     print(table(found))  # noqa: T201
+
+
+def write_readme() -> None:
+    """Put the figures of the last whole run into README.md."""
+    if not LATEST.exists():
+        sys.exit(f"there are no figures yet: run `{pages.WHOLE}` first")
+    found = json.loads(LATEST.read_text(encoding="utf-8"))
+    try:
+        block = pages.markdown(found, MEANINGS)
+    except pages.NotWhole as refusal:
+        sys.exit(str(refusal))
+    page = pages.README.read_text(encoding="utf-8")
+    pages.README.write_text(pages.placed(page, block), encoding="utf-8")
 
 
 def table(found: Mapping[str, object]) -> str:

@@ -8,21 +8,36 @@ import select
 import socket
 import sqlite3
 import time
+import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Final
+from statistics import median
+from typing import Final, NamedTuple
 
 from bench import callers, measuring
 from bench.contenders import Service
 from bench.fleets import fleet_file, machine_name
-from forewarn.web.limits import Limits
+from forewarn.core.journal import What
+from forewarn.stores.sqlite_schema import MIGRATIONS
 from forewarn.wire import records
 
 UNDER_WAY: Final = 64
 # Scopes that one announcement names; each gets an event of its own.
 TOGETHER: Final = 250
 PATIENCE_SECONDS: Final = 60
+REST_SECONDS: Final = 0.3
+
+
+class Sample(NamedTuple):
+    """What the service wrote, to be written again by SQLite alone."""
+
+    rate: float
+    # A ledger and an entry of the journal as one approval wrote them.
+    ledger: bytes
+    entry: bytes
+    # How many approvals shared a commit, as a mean.
+    group: int
 
 
 def measure(*, approvals: int, rounds: int) -> dict[str, float]:
@@ -31,15 +46,17 @@ def measure(*, approvals: int, rounds: int) -> dict[str, float]:
     served: list[float] = []
     grouped: list[float] = []
     single: list[float] = []
+    groups: list[float] = []
     for _ in range(rounds):
         with measuring.workplace() as directory:
-            rate, value = _served(directory, approvals)
-            served.append(rate)
-            group = Limits().workers
-            grouped.append(_bare(directory / "grouped.db", value, writes=approvals, group=group))
-            single.append(_bare(directory / "single.db", value, writes=approvals // 4, group=1))
+            sample = _served(directory, approvals)
+            served.append(sample.rate)
+            groups.append(sample.group)
+            grouped.append(_bare(directory / "grouped.db", sample, approvals, sample.group))
+            single.append(_bare(directory / "single.db", sample, approvals // 4, 1))
     return {
         "approvals_per_s": max(served),
+        "approvals_per_commit": median(groups),
         "sqlite_grouped_writes_per_s": max(grouped),
         "sqlite_single_writes_per_s": max(single),
         "approve_vs_sqlite": measuring.ratio(served, grouped),
@@ -47,8 +64,8 @@ def measure(*, approvals: int, rounds: int) -> dict[str, float]:
     }
 
 
-def _served(directory: Path, approvals: int) -> tuple[float, bytes]:
-    """Approvals a second by the service; and a ledger as it wrote one."""
+def _served(directory: Path, approvals: int) -> Sample:
+    """Approvals a second by the service, each guest with an event of its own."""
     fleet = fleet_file(machines=approvals, per_scope=1, options='enabled = "always"')
     with Service(directory / "data", fleet) as service:
         events: list[str] = []
@@ -61,11 +78,24 @@ def _served(directory: Path, approvals: int) -> tuple[float, bytes]:
                 stack.enter_context(callers.connect(server, callers.address(number)))
                 for number in range(approvals)
             ]
+            texts = [_approval(event_id) for event_id in events]
+            _await_rest(service.pid)
             began = time.perf_counter()
-            _approve(guests, [_approval(event_id) for event_id in events])
+            _approve(guests, texts)
             rate = approvals / (time.perf_counter() - began)
         service.stop()
-        return rate, _ledger(service.data / "forewarn.db")
+        return _sample(service.data / "forewarn.db", rate)
+
+
+def _await_rest(pid: int) -> None:
+    """Wait until what was announced is written down as readable: that is no part of approving."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        before = measuring.processor_seconds(pid)
+        time.sleep(REST_SECONDS)
+        if measuring.processor_seconds(pid) - before < REST_SECONDS / 20:
+            return
+    raise AssertionError("a service with nothing to do rests")
 
 
 def _approval(event_id: str) -> bytes:
@@ -103,27 +133,47 @@ def _send_next(coming: Iterator[tuple[socket.socket, bytes]], epoll: select.epol
         epoll.register(guest.fileno(), select.EPOLLIN)
 
 
-def _ledger(path: Path) -> bytes:
+def _sample(path: Path, rate: float) -> Sample:
     with closing(sqlite3.connect(path)) as db:
+        lines = db.execute("SELECT position, entry FROM journal").fetchall()
+        approved = [(place, entry) for place, entry in lines if _is_approval(entry)]
         query = "SELECT value FROM records WHERE key LIKE ? LIMIT 1"
-        value: bytes = db.execute(query, (f"{records.LEDGER_PREFIX}%",)).fetchone()[0]
-        return value
+        (ledger,) = db.execute(query, (f"{records.LEDGER_PREFIX}%",)).fetchone()
+    commits = len({place for place, _ in approved})
+    return Sample(rate, ledger, approved[0][1], max(round(len(approved) / commits), 1))
 
 
-def _bare(path: Path, value: bytes, *, writes: int, group: int) -> float:
-    """Records written a second, with a journal line each, so many in a transaction."""
+def _is_approval(entry: bytes) -> bool:
+    return records.load_entry(entry).what is What.APPROVED
+
+
+def _bare(path: Path, sample: Sample, writes: int, group: int) -> float:
+    """Approvals a second if SQLite alone writes their rows, so many approvals in a transaction.
+
+    The same tables, rows, values and syncs; nobody decides, asks or answers, and nothing is
+    started.
+    """
+    keys = [f"{records.LEDGER_PREFIX}rg1/set-{number}" for number in range(writes)]
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
-        db.execute("CREATE TABLE records (key TEXT PRIMARY KEY, version INTEGER, value BLOB)")
-        db.execute("CREATE TABLE journal (position INTEGER PRIMARY KEY, entry BLOB)")
+        db.executescript("".join(MIGRATIONS))
+        db.execute("BEGIN IMMEDIATE")
+        rows = [(key, sample.ledger) for key in keys]
+        db.executemany("INSERT INTO records VALUES (?, 1, ?)", rows)
+        db.execute("COMMIT")
         began = time.perf_counter()
-        for first in range(0, writes, group):
-            keys = [f"ledger/rg1/set-{number}" for number in range(first, first + group)]
+        for position, first in enumerate(range(0, writes, group), 1):
+            lot = list(enumerate(keys[first : first + group]))
             db.execute("BEGIN IMMEDIATE")
+            db.execute("INSERT INTO commits VALUES (?, ?)", (position, uuid.uuid4().hex))
             db.executemany(
-                "INSERT OR REPLACE INTO records VALUES (?, 1, ?)", [(key, value) for key in keys]
+                "UPDATE records SET version = 2, value = ? WHERE key = ?",
+                [(sample.ledger, key) for _, key in lot],
             )
-            db.executemany("INSERT INTO journal (entry) VALUES (?)", [(value,) for _ in keys])
+            touches = [(position, line, key) for line, key in lot]
+            db.executemany("INSERT INTO touches VALUES (?, ?, ?, 2)", touches)
+            entries = [(position, line, sample.entry) for line, _ in lot]
+            db.executemany("INSERT INTO journal VALUES (?, ?, ?)", entries)
             db.execute("COMMIT")
         return writes / (time.perf_counter() - began)

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from bench import measuring
 from bench.callers import Server, address
-from forewarn.testing.processes import HttpReply, ServiceProcess, request
+from forewarn.testing.processes import HttpReply, ServiceProcess
 
 HERE: Final = Path(__file__).parent
 START_SECONDS_MAX: Final = 20
@@ -48,12 +48,10 @@ class Service(ServiceProcess):
 
     def call(self, path: str, body: Mapping[str, object]) -> HttpReply:
         """Ask for something as an operator; it must be granted."""
-        token = (self.data / "token").read_text().strip()
-        reply = request(
-            self.control,
+        reply = self.ask(
             "POST",
             f"/fabric/v1{path}",
-            headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
+            headers={**self.authorized, "Content-Type": "application/json"},
             body=json.dumps(body).encode(),
         )
         assert reply.status in (200, 201), reply

@@ -12,12 +12,11 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Final
-from urllib.parse import urlsplit
 
 from bench import callers, measuring
 from bench.contenders import Service
 from bench.fleets import fleet_file, machine_name
-from forewarn.testing.processes import request
+from forewarn.testing.processes import connect
 
 ADDRESSES: Final = 1000
 # Below what one caller may have.
@@ -116,7 +115,7 @@ def _wait(service: Service, crowd: Sequence[socket.socket]) -> None:
 
 
 def _waiting(service: Service) -> int:
-    for line in request(service.control, "GET", "/metrics").body.decode().splitlines():
+    for line in service.ask("GET", "/metrics").body.decode().splitlines():
         if line.startswith("forewarn_guest_polls_waiting "):
             return int(float(line.split()[1]))
     raise AssertionError("the service counts those that wait")
@@ -126,12 +125,8 @@ def _tell(
     service: Service, crowd: Sequence[socket.socket], path: str, body: dict[str, object]
 ) -> list[float]:
     """Have something happen; milliseconds from asking for it until each guest has its answer."""
-    place = urlsplit(service.control)
-    token = (service.data / "token").read_text().strip()
-    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-    operator = http.client.HTTPConnection(
-        place.hostname or "", place.port, timeout=PATIENCE_SECONDS
-    )
+    headers = {**service.authorized, "Content-Type": "application/json"}
+    operator = connect(service.control, seconds_max=PATIENCE_SECONDS, ca=service.ca)
     with select.epoll() as epoll:
         by_number = {guest.fileno(): guest for guest in crowd}
         for number in by_number:

@@ -195,8 +195,14 @@ class Laboratory:
         command += [f"--basetemp={temporary}", *tests]
         # Neither told how to run, nor measured: the copies will be gone.
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("FOREWARN_", "COVERAGE_"))}
-        # Before whatever is installed: an editable install would lead back to the unbroken files.
-        environment = {**kept, "PYTHONPATH": str(copy / "src"), "HYPOTHESIS_PROFILE": "mutants"}
+        environment = {
+            **kept,
+            # Before whatever is installed: an editable install leads back to the unbroken files.
+            "PYTHONPATH": str(copy / "src"),
+            "HYPOTHESIS_PROFILE": "mutants",
+            # What depends on the order of a set is the same in each run.
+            "PYTHONHASHSEED": "0",
+        }
         with subprocess.Popen(
             command,
             cwd=copy,
@@ -317,7 +323,10 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description="Break the rules one by one; the tests must notice."
     )
-    parser.add_argument("--jobs", type=int, default=2, help="mutants tried at one time (2)")
+    cores = len(os.sched_getaffinity(0))
+    parser.add_argument(
+        "--jobs", type=int, default=cores, help=f"mutants tried at one time ({cores})"
+    )
     parser.add_argument("--only", default="", help="only mutants with this in their name or file")
     parser.add_argument("--write", action="store_true", help=f"write what caught what to {PAGE}")
     return parser.parse_args(words)
@@ -331,6 +340,7 @@ def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
     if unsound:
         print("\n".join(unsound))
         return 2
+    begun = time.monotonic()
     chosen = [m for m in catalog.mutants if arguments.only in m.name or arguments.only in m.file]
     laboratory = Laboratory(root, root / SCRATCH)
     try:
@@ -349,7 +359,8 @@ def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
     if arguments.write and len(chosen) == len(catalog.mutants):
         (root / PAGE).write_text(page(outcomes), encoding="utf-8")
     missed = [outcome for outcome in outcomes if outcome.verdict is not Verdict.CAUGHT]
-    print(f"{len(outcomes) - len(missed)} of {len(outcomes)} mutants were caught")
+    took = f"{time.monotonic() - begun:.0f} s"
+    print(f"{len(outcomes) - len(missed)} of {len(outcomes)} mutants were caught in {took}")
     for outcome in missed:
         print(f"  {outcome.verdict.value}: {outcome.mutant.name} ({outcome.mutant.file})")
     return 1 if missed else 0

@@ -20,13 +20,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from forewarn.testing.processes import ServiceProcess
 from tests.azure.clouds import FLEET, SUBSCRIPTION, WILLING, WillingGuests
 
+from forewarn.testing.processes import ServiceProcess
+
 COMMAND_SECONDS_MAX: Final = 180
-COMPUTE: Final = (
-    f"/subscriptions/{SUBSCRIPTION}/resourceGroups/rg1/providers/Microsoft.Compute"
-)
+COMPUTE: Final = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/rg1/providers/Microsoft.Compute"
 
 Check = Callable[[Any], bool]
 
@@ -85,10 +84,12 @@ STEPS: Final = (
     Step(
         "vmss update -g rg1 -n ss1 --enable-terminate-notification true"
         " --terminate-notification-time 6",
-        lambda said: said["virtualMachineProfile"]["scheduledEventsProfile"][
-            "terminateNotificationProfile"
-        ]["notBeforeTimeout"]
-        == "PT6M",
+        lambda said: (
+            said["virtualMachineProfile"]["scheduledEventsProfile"]["terminateNotificationProfile"][
+                "notBeforeTimeout"
+            ]
+            == "PT6M"
+        ),
     ),
     Step("vmss restart -g rg1 -n ss1 --instance-ids 1"),
     Step("vmss perform-maintenance -g rg1 -n ss1 --instance-ids 1"),
@@ -111,9 +112,7 @@ STEPS: Final = (
     Step("group list", named("rg1", "rg2")),
     Step("group show -n rg1"),
     Step("account list-locations"),
-    Step(
-        f"rest -m post -u {COMPUTE}/virtualMachines/web-0/restart?api-version=2024-11-01"
-    ),
+    Step(f"rest -m post -u {COMPUTE}/virtualMachines/web-0/restart?api-version=2024-11-01"),
     Step(f"resource show --ids {COMPUTE}/virtualMachines/web-0"),
     Step(f"resource invoke-action --action redeploy --ids {COMPUTE}/virtualMachines/web-1"),
     Step("resource list"),
@@ -130,7 +129,7 @@ class Story:
 
     def run(self, step: Step) -> None:
         began = time.monotonic()
-        done = subprocess.run(  # noqa: S603 - the command under test
+        done = subprocess.run(
             [str(self.az), *_words(step.command), "--only-show-errors", "-o", "json"],
             capture_output=True,
             text=True,
@@ -140,10 +139,15 @@ class Story:
         )
         reason = _reason(done, step.check)
         outcome = "ok    " if reason is None else "FAILED"
-        print(f"{outcome} {time.monotonic() - began:5.1f} s  az {step.command}", flush=True)
+        _say(f"{outcome} {time.monotonic() - began:5.1f} s  az {step.command}")
         if reason is not None:
-            print(f"       {reason}", flush=True)
+            _say(f"       {reason}")
             self.failures.append(step.command)
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 def _words(command: str) -> Sequence[str]:
@@ -177,13 +181,13 @@ def main() -> int:
         service = ServiceProcess(Path(data), FLEET, "--impacts-take", "1s")
         with service, WillingGuests(service, *WILLING):
             setup = service.run("az-setup", "--az", str(az))
-            print(setup.stdout + setup.stderr, flush=True)
+            _say(setup.stdout + setup.stderr)
             if setup.returncode != 0:
                 return 1
             story = Story(az, environment(service))
             for step in STEPS:
                 story.run(step)
-    print(f"{len(STEPS)} commands, {len(story.failures)} failed")
+    _say(f"{len(STEPS)} commands, {len(story.failures)} failed")
     return 1 if story.failures else 0
 
 

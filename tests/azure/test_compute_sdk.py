@@ -5,23 +5,26 @@ Keeps N9.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from tests.azure.clouds import FLEET, SUBSCRIPTION, WILLING, WillingGuests
+
 from azure.core.exceptions import HttpResponseError, ResourceNotFoundError
 from azure.core.polling import LROPoller
 from azure.identity import ClientSecretCredential
 from azure.mgmt.compute import ComputeManagementClient
 from azure.mgmt.maintenance import MaintenanceManagementClient
-
 from forewarn.testing.processes import ServiceProcess
-from tests.azure.clouds import FLEET, SUBSCRIPTION, WILLING, WillingGuests
 
 pytestmark = pytest.mark.end_to_end
 
 SECONDS_MAX = 60
+
+# Its types know models and files, not the plain dictionaries that it takes as well.
+AnyClient = Any
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +35,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess
 
 
 @pytest.fixture
-def compute(service: ServiceProcess) -> Iterator[ComputeManagementClient]:
+def compute(service: ServiceProcess) -> Iterator[AnyClient]:
     with compute_client(service) as client:
         yield client
 
@@ -61,14 +64,14 @@ def ca(service: ServiceProcess) -> Path:
     return service.data / "ca.pem"
 
 
-def wait(poller: LROPoller[object]) -> object:
+def wait(poller: LROPoller[Any]) -> Any:  # noqa: ANN401 - whatever the SDK returns
     """The result of a long-running operation, which must come."""
     poller.wait(SECONDS_MAX)
     assert poller.done(), "it is over in time"
     return poller.result()
 
 
-def test_machines_are_listed_and_shown(compute: ComputeManagementClient) -> None:
+def test_machines_are_listed_and_shown(compute: AnyClient) -> None:
     names = {machine.name for machine in compute.virtual_machines.list("rg1")}
     everywhere = {machine.name for machine in compute.virtual_machines.list_all()}
 
@@ -83,7 +86,7 @@ def test_machines_are_listed_and_shown(compute: ComputeManagementClient) -> None
     assert [status.code for status in view.statuses or ()][-1] == "PowerState/running"
 
 
-def test_what_is_not_there_is_not_found(compute: ComputeManagementClient) -> None:
+def test_what_is_not_there_is_not_found(compute: AnyClient) -> None:
     with pytest.raises(ResourceNotFoundError) as raised:
         compute.virtual_machines.get("rg1", "nobody")
 
@@ -93,11 +96,10 @@ def test_what_is_not_there_is_not_found(compute: ComputeManagementClient) -> Non
 
 @pytest.mark.parametrize(("verb", "event"), [("restart", "Reboot"), ("redeploy", "Redeploy")])
 def test_a_verb_is_over_when_the_guest_approved_and_the_machine_is_back(
-    service: ServiceProcess, compute: ComputeManagementClient, verb: str, event: str
+    service: ServiceProcess, compute: AnyClient, verb: str, event: str
 ) -> None:
     """Keeps S18: restarting schedules a Reboot, redeploying a Redeploy."""
     poller = getattr(compute.virtual_machines, f"begin_{verb}")("rg1", "web-0")
-    time.sleep(1.5)
     (announced,) = service.document("127.0.1.10")["Events"]
 
     assert not poller.done()
@@ -108,7 +110,7 @@ def test_a_verb_is_over_when_the_guest_approved_and_the_machine_is_back(
 
 
 def test_a_scope_that_never_asked_is_restarted_at_once(
-    service: ServiceProcess, compute: ComputeManagementClient
+    service: ServiceProcess, compute: AnyClient
 ) -> None:
     """Keeps S13: while it is disabled, operations run at once without an event."""
     wait(compute.virtual_machines.begin_restart("rg1", "lone"))
@@ -118,7 +120,7 @@ def test_a_scope_that_never_asked_is_restarted_at_once(
 
 
 def test_the_eleventh_user_operation_is_refused(
-    service: ServiceProcess, compute: ComputeManagementClient
+    service: ServiceProcess, compute: AnyClient
 ) -> None:
     """Keeps S19."""
     for number in range(10):
@@ -136,10 +138,9 @@ def test_the_eleventh_user_operation_is_refused(
 
 
 def test_an_operation_carries_the_failure_of_its_event(
-    service: ServiceProcess, compute: ComputeManagementClient
+    service: ServiceProcess, compute: AnyClient
 ) -> None:
     poller = compute.virtual_machines.begin_redeploy("rg2", "elsewhere")
-    time.sleep(0.5)
     (event,) = service.json("events")
 
     service.run("cancel", event["event_id"])
@@ -149,7 +150,7 @@ def test_an_operation_carries_the_failure_of_its_event(
 
 
 def test_machines_are_stopped_started_deallocated_reimaged_and_reapplied(
-    compute: ComputeManagementClient,
+    compute: AnyClient,
 ) -> None:
     machines = compute.virtual_machines
 
@@ -170,7 +171,7 @@ def test_machines_are_stopped_started_deallocated_reimaged_and_reapplied(
 
 
 def test_maintenance_is_performed_when_its_owner_says_so(
-    service: ServiceProcess, compute: ComputeManagementClient
+    service: ServiceProcess, compute: AnyClient
 ) -> None:
     service.announce("Reboot", "web-0", "--duration", "1s")
 
@@ -181,7 +182,7 @@ def test_maintenance_is_performed_when_its_owner_says_so(
 
 
 def test_an_eviction_is_simulated_on_spot_machines_only(
-    service: ServiceProcess, compute: ComputeManagementClient
+    service: ServiceProcess, compute: AnyClient
 ) -> None:
     """Keeps S21: spot eviction makes Preempt."""
     compute.virtual_machines.simulate_eviction("rg1", "cheap")
@@ -193,7 +194,7 @@ def test_an_eviction_is_simulated_on_spot_machines_only(
 
 
 def test_machines_and_sets_are_made_changed_and_deleted(
-    service: ServiceProcess, compute: ComputeManagementClient
+    service: ServiceProcess, compute: AnyClient
 ) -> None:
     sets = compute.availability_sets
     made_set = sets.create_or_update(
@@ -241,7 +242,7 @@ def test_machines_and_sets_are_made_changed_and_deleted(
 
 
 def test_a_policy_lets_user_operations_start_at_once(
-    service: ServiceProcess, compute: ComputeManagementClient
+    service: ServiceProcess, compute: AnyClient
 ) -> None:
     """Keeps N10: automatic approval policies."""
     approve = {"automaticallyApprove": True}
@@ -254,9 +255,7 @@ def test_a_policy_lets_user_operations_start_at_once(
     assert service.document("127.0.1.50")["Events"] == []
 
 
-def test_scale_sets_and_their_instances(
-    service: ServiceProcess, compute: ComputeManagementClient
-) -> None:
+def test_scale_sets_and_their_instances(service: ServiceProcess, compute: AnyClient) -> None:
     """Keeps S21: deleting an instance makes Terminate, where that is notified."""
     sets, instances = compute.virtual_machine_scale_sets, compute.virtual_machine_scale_set_vms
     with WillingGuests(service, *WILLING) as guests:
@@ -276,7 +275,7 @@ def test_scale_sets_and_their_instances(
 
 
 def test_a_scale_set_is_made_scaled_in_and_deleted(
-    service: ServiceProcess, compute: ComputeManagementClient
+    service: ServiceProcess, compute: AnyClient
 ) -> None:
     sets, instances = compute.virtual_machine_scale_sets, compute.virtual_machine_scale_set_vms
     notified = {"terminateNotificationProfile": {"enable": True, "notBeforeTimeout": "PT5M"}}
@@ -300,11 +299,10 @@ def test_a_scale_set_is_made_scaled_in_and_deleted(
 
 
 def test_an_approval_from_outside_is_as_good_as_the_guests(
-    service: ServiceProcess, compute: ComputeManagementClient
+    service: ServiceProcess, compute: AnyClient
 ) -> None:
     """Keeps N10: approval from outside the VM."""
     poller = compute.virtual_machines.begin_restart("rg1", "web-0")
-    time.sleep(0.5)
     (event,) = service.document("127.0.1.10")["Events"]
 
     with MaintenanceManagementClient(
@@ -322,7 +320,7 @@ def test_an_approval_from_outside_is_as_good_as_the_guests(
 
 
 def test_an_operation_survives_the_death_of_the_service(
-    service: ServiceProcess, compute: ComputeManagementClient
+    service: ServiceProcess, compute: AnyClient
 ) -> None:
     poller = compute.virtual_machines.begin_restart("rg1", "web-0")
     before = service.control

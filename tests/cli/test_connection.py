@@ -10,76 +10,109 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.cli.client import Client, Service
+from forewarn.cli.client import Client, Credentials, Service
 from forewarn.cli.connection import Connection
 from forewarn.config.surroundings import Surroundings
 from forewarn.errors import Malformed, Unavailable
 
-HERE = "http://127.0.0.1:1001"
-THERE = "http://10.0.0.5:8170"
+HERE = "https://127.0.0.1:1001"
+THERE = "https://10.0.0.5:8443"
 NOWHERE = Surroundings()
+OWN = Credentials("from-data", "s3cret")
+ENVIRONMENT = Credentials("from-environment", "t0ken")
+
+
+def written(file: Path, client_id: str, secret: str = "s3cret", **members: str) -> Path:
+    file.write_text(json.dumps({"client_id": client_id, "client_secret": secret, **members}))
+    return file
+
+
+def surrounded(endpoint: str | None = THERE, data: Path | None = None) -> Surroundings:
+    return Surroundings(
+        data_directory=data,
+        endpoint=endpoint,
+        client_id=ENVIRONMENT.client_id,
+        client_secret=ENVIRONMENT.client_secret,
+    )
 
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    (tmp_path / "endpoint.json").write_text(json.dumps({"control": HERE}))
-    (tmp_path / "token").write_text("from-data\n")
+    (tmp_path / "endpoint.json").write_text(json.dumps({"control": HERE, "ca": "ca.pem"}))
+    (tmp_path / "ca.pem").touch()
+    written(tmp_path / "operator.json", "from-data")
     return tmp_path
 
 
-def test_a_data_directory_has_address_and_token(data: Path) -> None:
+def test_a_data_directory_has_address_certificate_and_operator(data: Path) -> None:
     service = Connection(data=data).service(NOWHERE)
 
-    assert (service.url, service.token) == (HERE, "from-data")
-    assert "from-data" not in repr(service)
+    assert (service.url, service.ca, service.credentials) == (HERE, data / "ca.pem", OWN)
+    assert "s3cret" not in repr(service)
 
 
 def test_words_win_over_the_environment(data: Path) -> None:
-    surroundings = Surroundings(endpoint=THERE, token="from-environment")
+    service = Connection(data=data).service(surrounded())
 
-    assert Connection(data=data).service(surroundings).url == HERE
-    assert Connection(data=data).service(surroundings).token == "from-data"
+    assert (service.url, service.credentials) == (HERE, OWN)
 
 
 def test_in_the_environment_an_address_wins_over_a_data_directory(data: Path) -> None:
-    surroundings = Surroundings(data_directory=data, endpoint=THERE, token="from-environment")
+    service = Connection().service(surrounded(data=data))
 
-    service = Connection().service(surroundings)
-
-    assert (service.url, service.token) == (THERE, "from-environment")
+    assert (service.url, service.ca, service.credentials) == (THERE, None, ENVIRONMENT)
 
 
-def test_an_address_may_go_with_the_token_of_a_data_directory(data: Path) -> None:
+def test_an_address_may_go_with_the_operator_of_a_data_directory(data: Path) -> None:
     service = Connection(data=data, endpoint=THERE).service(NOWHERE)
 
-    assert (service.url, service.token) == (THERE, "from-data")
+    assert (service.url, service.ca, service.credentials) == (THERE, data / "ca.pem", OWN)
 
 
-def test_a_token_file_wins_over_every_other_token(data: Path) -> None:
-    (data / "other").write_text("from-file")
-    surroundings = Surroundings(token="from-environment")
-    connection = Connection(data=data, token_file=data / "other")
+def test_a_certificate_may_be_named_or_be_in_the_environment(data: Path) -> None:
+    (data / "ca.pem").unlink()
+    named = Connection(endpoint=THERE, data=data, ca=data / "other.pem")
+    told = Surroundings(endpoint=THERE, ca=data / "env.pem", client_id="x", client_secret="y")
 
-    assert connection.service(surroundings).token == "from-file"
-    elsewhere = Connection(endpoint=THERE, token_file=data / "other")
-    assert elsewhere.service(surroundings).token == "from-file"
+    assert named.service(told).ca == data / "other.pem"
+    assert Connection(data=data, ca=data / "other.pem").service(told).ca == data / "other.pem"
+    assert Connection(endpoint=THERE, data=data).service(told).ca == data / "env.pem"
+    assert Connection().service(told).ca == data / "env.pem"
 
 
-def test_the_token_of_the_environments_data_directory_goes_to_no_address(data: Path) -> None:
-    with pytest.raises(Malformed, match="an address needs a token"):
+def test_a_credentials_file_wins_over_all_others(data: Path) -> None:
+    file = written(data / "other", "from-file")
+    connection = Connection(data=data, credentials=file)
+
+    assert connection.service(surrounded()).credentials.client_id == "from-file"
+    elsewhere = Connection(endpoint=THERE, credentials=file)
+    assert elsewhere.service(surrounded()).credentials.client_id == "from-file"
+
+
+def test_a_credentials_file_may_say_where(data: Path) -> None:
+    file = written(data / "other", "from-file", endpoint=THERE)
+
+    assert Connection(credentials=file).service(NOWHERE).url == THERE
+    assert Connection(credentials=file, data=data).service(NOWHERE).url == HERE
+
+
+def test_the_secret_of_the_environments_data_directory_goes_to_no_address(data: Path) -> None:
+    with pytest.raises(Malformed, match="needs to know who you are"):
         Connection(endpoint=THERE).service(Surroundings(data_directory=data))
 
-    own = Connection().service(Surroundings(data_directory=data, token="from-environment"))
-    assert own.token == "from-data"
+    own = Connection().service(surrounded(endpoint=None, data=data))
+    assert own.credentials == OWN
 
 
-def test_an_address_needs_a_token(data: Path) -> None:
-    with pytest.raises(Malformed, match="FOREWARN_TOKEN"):
+def test_an_address_needs_to_know_who_you_are(data: Path) -> None:
+    with pytest.raises(Malformed, match="FOREWARN_CLIENT_ID"):
         Connection(endpoint=THERE).service(NOWHERE)
-    with pytest.raises(Malformed, match="--token-file"):
-        Connection(endpoint=THERE, token_file=data / "missing").service(NOWHERE)
-    with pytest.raises(Malformed, match="holds no token"):
-        Connection(endpoint=THERE, token_file=data).service(NOWHERE)
+    with pytest.raises(Malformed, match="--credentials"):
+        Connection(endpoint=THERE, credentials=data / "missing").service(NOWHERE)
+    for content in ("", "[]", "{}", '{"client_id": "x"}'):
+        (data / "broken").write_text(content)
+        with pytest.raises(Malformed, match="says nobody's client_id"):
+            Connection(endpoint=THERE, credentials=data / "broken").service(NOWHERE)
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]", "null", "{"])
@@ -90,7 +123,7 @@ def test_a_broken_endpoint_file_is_no_service(content: str, data: Path) -> None:
         Connection(data=data).service(NOWHERE)
 
 
-def test_the_token_is_not_shown_to_whoever_has_a_dead_service_s_port(data: Path) -> None:
+def test_the_secret_is_not_shown_to_whoever_has_a_dead_service_s_port(data: Path) -> None:
     """A service that was killed leaves its address behind."""
     with subprocess.Popen([sys.executable, "-c", ""]) as dead:
         dead.wait()
@@ -106,10 +139,26 @@ def test_the_token_is_not_shown_to_whoever_has_a_dead_service_s_port(data: Path)
 
 @pytest.mark.parametrize(
     "url",
-    ["", "localhost", "localhost:80", "ftp://x", "http://", "http://x:y", "http://[", "http://x:0"],
+    [
+        "",
+        "localhost",
+        "localhost:80",
+        "http://x",
+        "https://",
+        "https://x:y",
+        "https://[",
+        "https://x:0",
+    ],
 )
 def test_what_is_no_address_is_malformed(url: str) -> None:
-    client = Client(Service(url=url, token="t", remedy="go there"))
+    client = Client(Service(url=url, credentials=OWN, remedy="go there"))
 
     with pytest.raises(Malformed, match="is not an address"):
         client.fleet()
+
+
+def test_a_file_that_is_no_certificate_is_malformed(data: Path) -> None:
+    for ca in (data / "ca.pem", data / "missing.pem"):
+        client = Client(Service(url=HERE, credentials=OWN, ca=ca, remedy="go there"))
+        with pytest.raises(Malformed, match="give --ca a file of certificates"):
+            client.fleet()

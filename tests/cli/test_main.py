@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -21,10 +22,13 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
+from forewarn.cli.connection import Connection
 from forewarn.cli.main import STATUS_OF, build, main
-from forewarn.errors import ForewarnError, Refused
+from forewarn.errors import ForewarnError, Malformed, Refused, Unavailable
+from forewarn.testing.authorities import local_tls
 
 TOKEN = "right"
+OPERATOR = {"client_id": "first", "client_secret": "s3cret"}
 SOON = "4F2A0000-0000-4000-8000-000000000001"
 STARTED = "4F2B0000-0000-4000-8000-000000000002"
 ENDED = "9C010000-0000-4000-8000-000000000003"
@@ -37,7 +41,8 @@ EVENT_MEMBERS = {
 }
 COMMANDS = (
     *("announce", "approve", "backup", "cancel", "completion", "events", "fleet", "fleet apply"),
-    *("journal", "journal export", "journal prune", "postpone", "resolve", "show"),
+    *("journal", "journal export", "journal prune", "postpone", "principal add", "principal list"),
+    *("principal revoke", "principal rotate", "resolve", "show"),
 )
 
 
@@ -128,6 +133,31 @@ FLEET = {
 }
 
 
+DASHBOARD: dict[str, object] = {
+    "id": "d-1",
+    "name": "dashboard",
+    "role": "reader",
+    "groups": ["shop"],
+    "created_at": "2026-10-01T12:00:00Z",
+    "revoked_at": None,
+    "old_secret_until": None,
+}
+GONE: dict[str, object] = {
+    **DASHBOARD,
+    "id": "g-1",
+    "name": "gone",
+    "revoked_at": "2026-10-02T12:00:00Z",
+}
+TURNING: dict[str, object] = {**DASHBOARD, "groups": [], "old_secret_until": "2026-10-03T12:00:00Z"}
+TOLD_ONCE: dict[str, object] = {"client_secret": "n3w", "tenant_id": "t-1"}
+PRINCIPALS: tuple[tuple[str, str, dict[str, object]], ...] = (
+    ("GET", "/principals", {"principals": [DASHBOARD, GONE, TURNING]}),
+    ("POST", "/principals", {"principal": DASHBOARD, **TOLD_ONCE}),
+    ("POST", "/principals/dashboard/rotate", {"principal": TURNING, **TOLD_ONCE}),
+    ("POST", "/principals/gone/revoke", GONE),
+)
+
+
 class StandIn:
     """What the control API would answer, from canned data; it remembers what it was asked."""
 
@@ -138,6 +168,8 @@ class StandIn:
         self.refusals: dict[str, tuple[int, object]] = {}
         self.news = threading.Condition()
         self.delay = 0.0
+        self.token = TOKEN
+        self.logins = 0
         for number, what in enumerate(["announced", "readable", "approved", "started"]):
             self.write(what, f"2026-10-0{number + 1}T12:00:00Z")
 
@@ -176,7 +208,16 @@ class StandIn:
             ("POST", "/journal/prune"): lambda: {"pruned": 2},
             ("POST", "/backup"): lambda: body,
         }
+        canned.update({(verb, asked): partial(dict, told) for verb, asked, told in PRINCIPALS})
         return 200, canned[method, path]()
+
+    def log_in(self, form: dict[str, str]) -> tuple[int, object]:
+        self.logins += 1
+        if "login" in self.refusals:
+            return self.refusals["login"]
+        if form["client_secret"] != OPERATOR["client_secret"]:
+            return 401, {"error": "invalid_client", "error_description": "no"}
+        return 200, {"access_token": self.token, "token_type": "Bearer"}
 
     def listed(self, status: str) -> list[dict[str, Any]]:
         return [known for known in self.events if status == "all" or not known["ended_at"]]
@@ -205,14 +246,20 @@ class Speaker(BaseHTTPRequestHandler):
         self.reply({})
 
     def do_POST(self) -> None:
-        self.reply(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.path.endswith("/adfs/oauth2/v2.0/token"):
+            self.send(*self.stand_in.log_in(dict(parse_qsl(body.decode()))))
+        else:
+            self.reply(json.loads(body))
 
     def reply(self, body: dict[str, Any]) -> None:
         if self.headers["Authorization"] == f"Bearer {TOKEN}":
             answer = self.stand_in.answer(self.command, self.path, body)
         else:
-            answer = 401, {"error": {"code": "Unauthorized", "message": "no"}}
-        status, content = answer
+            answer = 401, {"error": {"code": "AuthenticationFailed", "message": "no"}}
+        self.send(*answer)
+
+    def send(self, status: int, content: object) -> None:
         payload = content if isinstance(content, bytes) else json.dumps(content).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(payload)))
@@ -234,12 +281,14 @@ def data(api: StandIn, tmp_path: Path) -> Iterator[Path]:
     speaker = type("Speaker", (Speaker,), {"stand_in": api})
     server = ThreadingHTTPServer(("127.0.0.1", 0), speaker)
     server.block_on_close = True
+    server.socket = local_tls().server.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
-    url = f"http://127.0.0.1:{server.server_port}"
+    url = f"https://127.0.0.1:{server.server_port}"
     endpoint = {"control": url, "metadata": ["http://127.0.0.1:8169"], "pid": os.getpid()}
-    (tmp_path / "endpoint.json").write_text(json.dumps(endpoint))
-    (tmp_path / "token").write_text(f"{TOKEN}\n")
+    (tmp_path / "endpoint.json").write_text(json.dumps({**endpoint, "ca": "ca.pem"}))
+    (tmp_path / "ca.pem").write_bytes(local_tls().authority)
+    (tmp_path / "operator.json").write_text(json.dumps(OPERATOR))
     yield tmp_path
     server.shutdown()
     server.server_close()
@@ -751,20 +800,64 @@ def test_where_no_service_runs_it_is_said_how_to_start_one(tmp_path: Path, out: 
 
 
 def test_a_service_that_has_stopped_is_unavailable(tmp_path: Path, out: Output) -> None:
-    (tmp_path / "endpoint.json").write_text('{"control": "http://127.0.0.1:1"}')
-    (tmp_path / "token").write_text(TOKEN)
+    (tmp_path / "endpoint.json").write_text('{"control": "https://127.0.0.1:1"}')
+    (tmp_path / "operator.json").write_text(json.dumps(OPERATOR))
 
     assert out.of("events", "--data", str(tmp_path)) == 6
-    assert "no service answers at http://127.0.0.1:1 (Connection refused): " in out.error
+    assert "no service answers at https://127.0.0.1:1 (Connection refused): " in out.error
     assert "forewarn serve" in out.error
 
 
-def test_a_wrong_token_is_refused_with_the_way_to_the_right_one(data: Path, out: Output) -> None:
-    (data / "token").write_text("wrong")
+def test_a_wrong_secret_is_refused_with_the_way_to_the_right_one(data: Path, out: Output) -> None:
+    (data / "operator.json").write_text(json.dumps({**OPERATOR, "client_secret": "wr0ng"}))
 
     assert out.of("events", "--data", str(data)) == 3
-    assert "does not accept this token" in out.error
-    assert "--token-file" in out.error
+    assert "does not know first by this secret" in out.error
+    assert "--credentials" in out.error
+    assert "wr0ng" not in out.error
+
+
+def test_a_token_that_is_over_is_replaced_and_another_refusal_is_told(
+    data: Path, api: StandIn
+) -> None:
+    client = Connection(data=data).client()
+    client.session.token = "over"
+
+    assert client.events("open")
+    assert (client.session.token, api.logins) == (TOKEN, 1)
+    api.token = "useless"
+    client.session.token = "over"
+    with pytest.raises(Refused, match="no"):
+        client.events("open")
+    assert api.logins == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "family"),
+    [
+        ((429, {"error": "slow_down", "error_description": "wait"}), Unavailable),
+        ((400, {"error": "invalid_request", "error_description": "what?"}), Malformed),
+        ((200, {}), Unavailable),
+        ((502, b"<html>"), Unavailable),
+    ],
+)
+def test_what_a_login_is_told_becomes_a_family(
+    answer: tuple[int, object], family: type[ForewarnError], data: Path, api: StandIn
+) -> None:
+    api.refusals["login"] = answer
+
+    with pytest.raises(family):
+        Connection(data=data).client().events("open")
+
+
+def test_a_certificate_of_somebody_else_is_not_trusted(data: Path, out: Output) -> None:
+    (data / "endpoint.json").write_text(
+        json.dumps({"control": json.loads((data / "endpoint.json").read_text())["control"]})
+    )
+
+    assert out.of("events", "--data", str(data)) == 3
+    assert "is not to be trusted" in out.error
+    assert "--ca FILE" in out.error
 
 
 @pytest.mark.parametrize(
@@ -777,6 +870,50 @@ def test_somebody_elses_server_is_recognized(
 
     assert out.of("events", "--data", str(data)) == 6
     assert "is no service that this command line understands" in out.error
+
+
+# Who may call.
+
+
+def test_a_principal_is_added_and_its_secret_shown_once(
+    data: Path, api: StandIn, out: Output
+) -> None:
+    words = ("principal", "add", "dashboard", "--role", "reader", "--group", "shop")
+
+    assert out.of(*words, "--client-id", "d-1", "--data", str(data)) == 0
+    assert api.asked[-1][2] == {
+        "name": "dashboard",
+        "role": "reader",
+        "groups": ["shop"],
+        "id": "d-1",
+    }
+    for word in ("d-1", "n3w", "t-1", "shop", "the secret is not shown again"):
+        assert word in out.text
+    assert out.of(*words, "--json", "--data", str(data)) == 0
+    assert "id" not in api.asked[-1][2]
+    made = json.loads(out.text)
+    assert (made["client_id"], made["client_secret"], made["tenant_id"]) == ("d-1", "n3w", "t-1")
+
+
+def test_principals_are_listed_without_those_that_are_gone(data: Path, out: Output) -> None:
+    assert out.of("principal", "list", "--data", str(data)) == 0
+    assert "active" in out.text
+    assert "old secret until 2026-10-03" in out.text
+    assert "gone" not in out.text
+    assert out.of("principal", "list", "--all", "--data", str(data)) == 0
+    assert "revoked 2026-10-02" in out.text
+    assert out.of("principal", "list", "--json", "--data", str(data)) == 0
+    assert len(json.loads(out.text)["principals"]) == 2
+
+
+def test_a_secret_is_rotated_and_a_principal_revoked(data: Path, api: StandIn, out: Output) -> None:
+    assert out.of("principal", "rotate", "dashboard", "--keep-old", "1h", "--data", str(data)) == 0
+    assert api.asked[-1][2] == {"keep_old_seconds": 3600.0}
+    assert "2026-10-03" in out.text
+    assert out.of("principal", "revoke", "gone", "--data", str(data)) == 0
+    assert out.text == "gone (g-1) is revoked\n"
+    assert out.of("principal", "revoke", "gone", "--json", "--data", str(data)) == 0
+    assert json.loads(out.text) == GONE
 
 
 # Which service.
@@ -797,10 +934,11 @@ def test_they_may_even_stand_between_two_words_of_a_command(data: Path, out: Out
     assert file.exists()
 
 
-def test_a_service_elsewhere_is_found_by_address_and_token_file(data: Path, out: Output) -> None:
+def test_a_service_elsewhere_is_found_by_address_and_files(data: Path, out: Output) -> None:
     url = json.loads((data / "endpoint.json").read_text())["control"]
 
-    assert out.of("events", "--endpoint", f"{url}/", "--token-file", str(data / "token")) == 0
+    trusted = ("--ca", str(data / "ca.pem"), "--credentials", str(data / "operator.json"))
+    assert out.of("events", "--endpoint", f"{url}/", *trusted) == 0
     assert SOON in out.text
 
 
@@ -812,7 +950,14 @@ def test_the_environment_says_which_service_where_the_words_do_not(
     (elsewhere / ".forewarn").symlink_to(data)
 
     by_data = process("events", cwd=data, FOREWARN_DATA=str(data))
-    by_endpoint = process("events", cwd=data, FOREWARN_ENDPOINT=url, FOREWARN_TOKEN=TOKEN)
+    by_endpoint = process(
+        "events",
+        cwd=data,
+        FOREWARN_ENDPOINT=url,
+        FOREWARN_CA=str(data / "ca.pem"),
+        FOREWARN_CLIENT_ID=OPERATOR["client_id"],
+        FOREWARN_CLIENT_SECRET=OPERATOR["client_secret"],
+    )
     by_place = process("events", cwd=elsewhere)
 
     for running in (by_data, by_endpoint, by_place):
@@ -988,7 +1133,7 @@ def test_on_a_terminal_records_and_fleets_are_tables_too(words: list[str], data:
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_knows_commands_and_choices(shell: str, out: Output) -> None:
     assert out.of("completion", shell) == 0
-    for word in ("announce", "postpone", "journal", "serve", "terminate", "token-file"):
+    for word in ("announce", "postpone", "journal", "serve", "terminate", "credentials"):
         assert word in out.text
 
 

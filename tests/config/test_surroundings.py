@@ -12,18 +12,23 @@ def test_the_environment_says_where_the_service_is() -> None:
     surroundings = Surroundings.from_environ(
         {
             "FOREWARN_DATA": "/var/lib/forewarn",
-            "FOREWARN_ENDPOINT": "http://127.0.0.1:8080",
-            "FOREWARN_TOKEN": "secret",
+            "FOREWARN_ENDPOINT": "https://127.0.0.1:8443",
+            "FOREWARN_CA": "/etc/forewarn/ca.pem",
+            "FOREWARN_CLIENT_ID": "me",
+            "FOREWARN_CLIENT_SECRET": "s3cret",
         }
     )
 
     assert surroundings.data_directory == Path("/var/lib/forewarn")
-    assert surroundings.endpoint == "http://127.0.0.1:8080"
-    assert surroundings.token == "secret"
+    assert surroundings.endpoint == "https://127.0.0.1:8443"
+    assert surroundings.ca == Path("/etc/forewarn/ca.pem")
+    assert (surroundings.client_id, surroundings.client_secret) == ("me", "s3cret")
+    assert "s3cret" not in repr(surroundings)
 
 
 def test_an_empty_variable_says_nothing() -> None:
-    empty = {"FOREWARN_DATA": "", "FOREWARN_ENDPOINT": "", "FOREWARN_TOKEN": ""}
+    names = ("DATA", "ENDPOINT", "CA", "CLIENT_ID", "CLIENT_SECRET")
+    empty = {f"FOREWARN_{name}": "" for name in names}
 
     assert Surroundings.from_environ(empty) == Surroundings.from_environ({}) == Surroundings()
 

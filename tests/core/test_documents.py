@@ -9,10 +9,18 @@ from hypothesis import strategies as st
 
 from forewarn.core import documents, events
 from forewarn.core.documents import FIRST_INCARNATION, Document
-from forewarn.core.events import Approval, Audience, Event, EventStatus
+from forewarn.core.events import (
+    ANNOUNCED_TYPES,
+    Approval,
+    Audience,
+    Event,
+    EventStatus,
+    EventType,
+)
 from forewarn.testing import strategies
 from forewarn.testing.strategies import EPOCH
 
+REBOOT = EventType.REBOOT
 LISTS = st.lists(strategies.events(), max_size=5, unique_by=lambda event: event.id)
 
 
@@ -35,13 +43,21 @@ def test_guests_see_open_events_that_are_meant_for_them_in_the_order_of_creation
 def test_a_notice_is_the_face_of_its_event(event: Event) -> None:
     for notice in documents.notices([event]):
         assert notice.status is event.status
-        assert notice.type is event.type
+        assert notice.type is (REBOOT if event.type is EventType.REIMAGE else event.type)
         assert notice.source is event.source
         assert notice.machines == event.machines
         assert notice.description == event.description
         assert notice.duration == event.duration
         scheduled = event.status is EventStatus.SCHEDULED
         assert notice.not_before == (event.not_before if scheduled else None)
+
+
+@given(LISTS)
+def test_what_owners_do_to_their_own_machines_shows_in_no_document(listed: list[Event]) -> None:
+    """keeps S5: a Reimage of which guests are told is a Reboot to them."""
+    shown = documents.notices(listed)
+
+    assert {notice.type for notice in shown} <= set(ANNOUNCED_TYPES)
 
 
 @given(strategies.events())

@@ -29,6 +29,7 @@ from forewarn.core import (
     waking,
 )
 from forewarn.core.events import (
+    ANNOUNCED_TYPES,
     Audience,
     Cause,
     Event,
@@ -43,7 +44,15 @@ from forewarn.core.ledgers import Decision, Ledger
 from forewarn.core.names import EventId, HostName, MachineName
 from forewarn.core.periods import Periods
 from forewarn.core.rosters import Declaration
-from forewarn.core.scopes import AutoApproval, Machine, Origin, Presence, Scope, ScopeKind
+from forewarn.core.scopes import (
+    AutoApproval,
+    Machine,
+    Origin,
+    OwnerPolicies,
+    Presence,
+    Scope,
+    ScopeKind,
+)
 from forewarn.core.wishes import IfNotTold, Wish
 from forewarn.errors import Refused
 from forewarn.testing import strategies
@@ -105,6 +114,7 @@ class Story(RuleBasedStateMachine):
         assert sealed.ledger.events == before.events or sealed.entries, "unexplained"
         for event in sealed.ledger.events:
             was = before.find(event.id)
+            self.check_policy(was, event)
             is_new = was is None or was.status is EventStatus.SCHEDULED
             if is_new and event.status is EventStatus.STARTED:
                 self.check_start(event)
@@ -140,6 +150,18 @@ class Story(RuleBasedStateMachine):
     def run_unannounced(self, name: MachineName) -> None:
         wish = Wish(type=EventType.REBOOT, machines=(name,), if_not_told=IfNotTold.RUN_UNANNOUNCED)
         self.decide(lambda: self.announce_wish(wish))
+
+    @rule(
+        names=st.lists(st.sampled_from(NAMES), min_size=1),
+        verb=st.sampled_from(sorted(set(EventType) - set(ANNOUNCED_TYPES), key=str)),
+    )
+    def operate(self, names: list[MachineName], verb: EventType) -> None:
+        wish = Wish(type=verb, source=EventSource.USER, machines=tuple(names))
+        self.decide(lambda: self.announce_wish(wish))
+
+    @rule(policies=strategies.owner_policies())
+    def set_policies(self, policies: OwnerPolicies) -> None:
+        self.decide(lambda: rosters.amend_policies(self.ledger, policies, OPS, self.now))
 
     @rule()
     def hear(self) -> None:
@@ -220,7 +242,11 @@ class Story(RuleBasedStateMachine):
         return [e for e in self.ledger.events if e.status is EventStatus.STARTED]
 
     def check_document(self, before: Ledger, after: Ledger) -> None:
-        """The number of a document rises by one exactly when it shows something else."""
+        """The number of a document rises by one exactly when it shows something else.
+
+        It never shows what owners do to their own machines.
+        """
+        assert {notice.type for notice in after.document.notices} <= set(ANNOUNCED_TYPES)
         changed = documents.notices(before.events) != documents.notices(after.events)
         assert after.incarnation - before.incarnation == changed
 
@@ -229,7 +255,8 @@ class Story(RuleBasedStateMachine):
         if is_failure(event):
             return
         if event.approval is None and event.audience is Audience.GUESTS:
-            minimum = periods.MINIMUM_NOTICE.get(event.type, periods.TERMINATE_NOTICE_MIN)
+            # A Terminate's is the least that its owner may choose, and a Reimage's has no least.
+            minimum = periods.MINIMUM_NOTICE.get(event.type, timedelta(minutes=5))
             assert event.readable_at is not None
             assert self.now >= event.not_before >= event.readable_at + event.notice
             assert event.notice >= minimum
@@ -245,6 +272,13 @@ class Story(RuleBasedStateMachine):
                     or other.ended_at is None
                     or self.now >= other.ended_at + RULES.recovery
                 )
+
+    def check_policy(self, was: Event | None, event: Event) -> None:
+        """Where all are down, and only there, a policy approves what nobody can."""
+        is_new = was is None or was.approval is None
+        if is_new and event.approval is not None and event.approval.by == "all-instances-down":
+            assert self.ledger.scope.owner.all_instances_down
+            assert all(m.presence is not Presence.RUNNING for m in self.ledger.scope.machines)
 
     def are_apart(self, event: Event, other: Event) -> bool:
         maintenance = {EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY}
@@ -281,9 +315,14 @@ class Story(RuleBasedStateMachine):
 
     @invariant()
     def nobody_waits_on_a_machine_that_is_gone(self) -> None:
-        gone = {m.name for m in self.ledger.scope.machines if m.presence is not Presence.RUNNING}
+        """A machine that is off may wait to be started or deleted, and a deleted one for nothing."""
+        there = {m.name: m.presence for m in self.ledger.scope.machines}
         for event in self.ledger.events:
-            assert event.status is not EventStatus.SCHEDULED or gone.isdisjoint(event.machines)
+            if event.status is EventStatus.SCHEDULED:
+                for name in event.machines:
+                    is_off = there[name] is Presence.DEALLOCATED
+                    assert there[name] is not Presence.DELETED
+                    assert not is_off or event.type in (EventType.START, EventType.TERMINATE)
 
     @invariant()
     def users_keep_to_their_limit(self) -> None:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 from tests.end_to_end.test_stories import ALONE, BATCH, FLEET, ROLE, WEB, journal, wait_for
 
-from forewarn.testing.processes import PATH, ServiceProcess, request
+from forewarn.testing.processes import PATH, ServiceProcess
 
 pytestmark = pytest.mark.end_to_end
 
@@ -61,7 +61,7 @@ def test_guests_beyond_the_last_descriptor_are_refused_and_the_rest_served(
         )
         assert early.recv(65536).startswith(b"HTTP/1.1 200")
         # What operators need is kept free, and a commit needs no descriptor.
-        assert request(service.control, "GET", "/readyz").status == 200
+        assert service.ask("GET", "/readyz").status == 200
         assert service.run("approve", event["event_id"]).returncode == 0
         wait_for(lambda: journal(service, event["event_id"])[-1] == "completed")
 

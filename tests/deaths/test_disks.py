@@ -11,7 +11,7 @@ import pytest
 from tests.end_to_end.test_stories import ALONE, FLEET, WEB, journal, statuses, wait_for
 
 from forewarn.testing.disks import Disk
-from forewarn.testing.processes import HttpReply, ServiceProcess, request
+from forewarn.testing.processes import HttpReply, ServiceProcess
 
 pytestmark = pytest.mark.end_to_end
 
@@ -32,7 +32,7 @@ def service(disk: Disk, tmp_path: Path) -> Iterator[ServiceProcess]:
 
 
 def readiness(service: ServiceProcess) -> HttpReply:
-    return request(service.control, "GET", "/readyz")
+    return service.ask("GET", "/readyz")
 
 
 def is_ready(service: ServiceProcess) -> bool:
@@ -58,7 +58,7 @@ def assert_stands_still(service: ServiceProcess, event_id: str, why: str) -> Non
     unready = readiness(service)
     assert (unready.status, why in unready.json["reason"]) == (503, True)
     assert "forewarn.db" in unready.json["reason"]
-    assert request(service.control, "GET", "/healthz").status == 200
+    assert service.ask("GET", "/healthz").status == 200
     assert_reads_on(service, before)
 
 
@@ -119,7 +119,7 @@ def test_a_first_start_on_a_full_disk_says_what_to_do(disk: Disk, tmp_path: Path
     status, word = made.fail_to_start()
 
     assert status == 6
-    assert f"{disk.place}/token cannot be made (No space left on device)" in word
+    assert f"{disk.place}/server.pem cannot be made (No space left on device)" in word
     assert word.endswith("free some space on its disk")
     disk.free()
     with made as service:
@@ -205,8 +205,8 @@ def _scramble(path: Path) -> None:
 def _spoil_a_ledger(path: Path) -> None:
     # SQLite does not look into what it keeps.
     whole = path.read_bytes()
-    assert b'{"format":1' in whole
-    path.write_bytes(whole.replace(b'{"format":1', b'{"for#at":1'))
+    assert b'{"format":2' in whole
+    path.write_bytes(whole.replace(b'{"format":2', b'{"for#at":2'))
 
 
 @pytest.mark.parametrize(

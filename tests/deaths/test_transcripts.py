@@ -10,7 +10,16 @@ from typing import Any
 
 import pytest
 
-from forewarn.testing.transcripts import Charge, Deed, Said, Transcript, settled, verdict
+from forewarn.testing.transcripts import (
+    Charge,
+    Deed,
+    Said,
+    Transcript,
+    inconsistencies,
+    settled,
+    undisturbed,
+    verdict,
+)
 
 NOON = "2030-01-01T12:00:00Z"
 LATER = "2030-01-01T12:00:31Z"
@@ -215,3 +224,40 @@ def test_what_was_never_answered_may_be_either() -> None:
 
     assert case.charges == set()
     assert settled(case.transcript.doubts, case.events) == 2
+
+
+def test_a_journal_that_grew_is_still_the_same_journal() -> None:
+    case = Case()
+
+    assert inconsistencies(case.journal[:2], case.journal, case.events) == []
+
+
+def test_a_journal_that_forgot_or_changed_a_line_is_found_out() -> None:
+    case = Case()
+    changed = [*case.journal[:-1], line("completed", record(), 99)]
+
+    for journal in (case.journal[1:], case.journal[:-1], changed):
+        assert inconsistencies(case.journal, journal, {})
+
+
+@pytest.mark.parametrize("now", [{"A": record(status="Scheduled")}, {"B": record(event_id="B")}])
+def test_a_ledger_that_knows_otherwise_is_found_out(now: dict[str, Any]) -> None:
+    case = Case()
+
+    assert inconsistencies(case.journal, case.journal, now)
+
+
+def test_what_happens_while_the_service_is_examined_is_no_lie() -> None:
+    """A notice ran out after the ledgers were read, and before the journal was."""
+    scheduled, started = record(status="Scheduled"), record(status="Started")
+    journal = [line("announced", scheduled)]
+    unread = [line("started", started)]
+    ledgers = iter([{"A": scheduled}, {"A": started}])
+
+    def has_grown() -> bool:
+        journal.extend(unread)
+        return bool([unread.pop() for _ in tuple(unread)])
+
+    events = undisturbed(lambda: next(ledgers), has_grown)
+
+    assert inconsistencies(journal[:1], journal, events) == []

@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from bench import approving, callers, loading, measuring, waiting
-from bench.__main__ import table
+from bench import approving, callers, loading, measuring, pages, waiting
+from bench.__main__ import MEANINGS, table
 from bench.contenders import Service
 from bench.fleets import fleet_file
 
@@ -64,3 +64,37 @@ def test_the_table_says_where_it_was_measured() -> None:
 
     assert "1234.5" in table(found)
     assert str(found["python"]) in table(found)
+
+
+FOUND = {
+    **measuring.machine(),
+    "command": "make bench",
+    "load_average_1m_after": 0.5,
+    "poll_keepalive_vs_nginx": 0.7234,
+    "poll_keepalive_us_forewarn": 12.345,
+    "poll_keepalive_us_nginx": 15.0,
+    "approvals_per_s": 12345.6,
+}
+
+
+def test_readme_has_the_figures_with_the_machine_and_the_command() -> None:
+    page = pages.placed(pages.README.read_text(encoding="utf-8"), pages.markdown(FOUND, MEANINGS))
+
+    assert "| poll, kept connection: processor time, nginx = 1 | 0.72 | at most 1.0 |\n" in page
+    assert "| poll, kept connection: microseconds | 12.3 |  |\n" in page
+    assert "| poll, kept connection: microseconds, nginx | 15.0 |  |\n" in page
+    assert "| durable approvals a second | 12,346 |  |\n" in page
+    assert "idling" not in page.partition(pages.BEGIN)[2].partition(pages.END)[0]
+    assert f"by `make bench` on {FOUND['cpu_model']}, {FOUND['cpu_count']} cores" in page
+
+
+def test_figures_take_the_place_of_those_before() -> None:
+    page = f"a\n{pages.BEGIN}old\n{pages.END}b\n"
+
+    assert pages.placed(page, "new\n") == f"a\n{pages.BEGIN}new\n{pages.END}b\n"
+
+
+@pytest.mark.parametrize("command", ['make bench BENCH="--quick"', None])
+def test_figures_of_a_part_and_rough_ones_do_not_get_into_readme(command: str | None) -> None:
+    with pytest.raises(pages.NotWhole, match="run `make bench` first"):
+        pages.markdown({**FOUND, "command": command}, MEANINGS)

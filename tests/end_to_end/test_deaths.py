@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.end_to_end.test_stories import ALONE, FLEET, WEB, journal, statuses, wait_for
 
-from forewarn.testing.processes import ServiceProcess, request
+from forewarn.testing.processes import ServiceProcess
 
 pytestmark = pytest.mark.end_to_end
 
@@ -37,7 +37,7 @@ def test_a_story_goes_on_after_a_restart(service: ServiceProcess, step: str, cle
             else:
                 service.restart()
 
-    (event,) = service.announce("Freeze", "web-0", "--duration", "3s")
+    (event,) = service.announce("Freeze", "web-0", "--duration", "6s")
     pause("announced")
     before = service.document(WEB[1])
     assert [e["EventId"] for e in before["Events"]] == [event["event_id"]]
@@ -138,8 +138,8 @@ def test_a_fleet_file_that_is_refused_at_start_does_not_keep_it_from_serving(
     service.start()
 
     assert [e["EventId"] for e in service.document(WEB[0])["Events"]] == [event["event_id"]]
-    unready = request(service.control, "GET", "/readyz")
+    unready = service.ask("GET", "/readyz")
     assert (unready.status, event["event_id"].encode() in unready.body) == (503, True)
     assert service.run("cancel", event["event_id"]).returncode == 0
     assert service.run("fleet", "apply").returncode == 0
-    assert request(service.control, "GET", "/readyz").status == 200
+    assert service.ask("GET", "/readyz").status == 200

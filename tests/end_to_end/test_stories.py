@@ -427,18 +427,22 @@ def test_it_stops_cleanly_and_says_so(service: ServiceProcess) -> None:
 
 
 def test_the_secrets_are_for_their_owner(service: ServiceProcess) -> None:
-    assert (service.data / "token").stat().st_mode & 0o777 == 0o600
-    assert (service.data / "forewarn.db").stat().st_mode & 0o777 == 0o600
+    public = {"ca.pem", "ca-bundle.pem", "fleet.toml", "serve.log"}
+    for file in service.data.iterdir():
+        assert file.name in public or file.stat().st_mode & 0o777 == 0o600, file
+    assert {"operator.json", "ca.key", "server.pem", "token.key", "forewarn.db"} <= {
+        file.name for file in service.data.iterdir()
+    }
     target = "/fabric/v1/events"
-    assert request(service.control, "GET", target).status == 401
+    assert service.ask("GET", target).status == 401
     wrong = {"Authorization": "Bearer wrong"}
-    assert request(service.control, "GET", target, headers=wrong).status == 401
+    assert service.ask("GET", target, headers=wrong).status == 401
 
 
 def test_the_probes_and_the_metrics_need_no_token(service: ServiceProcess) -> None:
     service.announce("Reboot", "alone")
 
-    assert request(service.control, "GET", "/healthz").status == 200
-    assert request(service.control, "GET", "/readyz").status == 200
-    metrics = request(service.control, "GET", "/metrics").body.decode()
+    assert service.ask("GET", "/healthz").status == 200
+    assert service.ask("GET", "/readyz").status == 200
+    metrics = service.ask("GET", "/metrics").body.decode()
     assert 'forewarn_events{status="Scheduled",type="Reboot"} 1.0' in metrics

@@ -11,6 +11,10 @@ from forewarn.testing.oracle import Outcome, reading
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 REFUSED = b'HTTP/1.1 400 No\r\nConnection: close\r\nContent-Length: 13\r\n\r\n{"error": ""}'
 UNKNOWN = b'HTTP/1.1 404 No\r\nContent-Length: 13\r\n\r\n{"error": ""}'
+GONE = b'HTTP/1.1 404 No\r\nConnection: close\r\nContent-Length: 13\r\n\r\n{"error": ""}'
+# Asks for what is not there, and for leave to send a body, and then sends what is none.
+CHUNKED = hostility.HOST + hostility.METADATA + b"Transfer-Encoding: chunked\r\n"
+EAGER = get(b"/x", CHUNKED + b"Expect: 100-continue\r\n", b"POST") + b"1\r\nx\r\n0\r\nbad\r\n\r\n"
 
 
 def verdict(sent: bytes, answered: bytes, *, farewell: Farewell = Farewell.FINISH) -> str:
@@ -36,6 +40,10 @@ def verdict(sent: bytes, answered: bytes, *, farewell: Farewell = Farewell.FINIS
         (b"nonsense\r\n\r\n", OK, "1 answers to 0 requests"),
         (b"nonsense\r\n\r\n", b"", "was not refused"),
         (get(b"/x", method=b"HEAD"), UNKNOWN, "half an answer"),
+        (EAGER, UNKNOWN, "1 answers to 0 requests"),
+        (EAGER, OK, "1 answers to 0 requests"),
+        (EAGER.replace(b"Expect", b"Unexpected"), GONE, "1 answers to 0 requests"),
+        (get() + EAGER, OK + OK, "2 answers to 1 requests"),
     ],
 )
 def test_what_is_wrong_is_seen(sent: bytes, answered: bytes, complaint: str) -> None:
@@ -54,6 +62,10 @@ def test_what_is_wrong_is_seen(sent: bytes, answered: bytes, complaint: str) -> 
         (post(start_requests("x")), b"HTTP/1.1 100 Continue\r\n\r\n" + OK),
         (get(headers=hostility.HOST + b"Metadata: true\r\nConnection: close\r\n") + get(), OK),
         (get(b"/metadata/scheduledevents?api-version=2020-07-01&wait=9"), b""),
+        (EAGER, GONE),
+        (EAGER, REFUSED),
+        (EAGER[:-9], GONE),
+        (get() + EAGER, OK + GONE),
     ],
 )
 def test_what_is_right_is_left_alone(sent: bytes, answered: bytes) -> None:

@@ -48,3 +48,23 @@ def test_a_request_may_be_cut_anywhere(world: World, endpoint: Endpoint, kind: s
         assert outcome.verdict() is None, outcome.exchange
         assert [answer.status for answer in outcome.answers] == statuses, outcome.exchange
     assert world.event(event.id).approval is not None or kind in ("bare line feeds", "broken")
+
+
+def test_whoever_asks_for_leave_is_refused_wherever_it_is_cut(endpoint: Endpoint) -> None:
+    """At the head, for what it asks for; or for the body that is none, if that came along."""
+    head = CHUNKED.replace(TARGET, b"/x").replace(b"\r\n\r\n", b"\r\nExpect: 100-continue\r\n\r\n")
+    sent = head + b"1\r\nx\r\n0\r\nbad\r\n\r\n" + get()
+    place = endpoint.places[0]
+    stage = Stage((place.host, place.port), PATIENCE_SECONDS)
+    cast = [
+        (Exchange("eager", (sent[:at], sent[at:]), pause_seconds=0.02), Role(ADDRESSES[at % 16]))
+        for at in range(len(head) - 5, len(sent))
+    ]
+
+    statuses: set[int] = set()
+    for outcome in play(stage, cast):
+        assert outcome.verdict() is None, outcome.exchange
+        (answer,) = outcome.answers
+        assert answer.closes
+        statuses.add(answer.status)
+    assert statuses == {400, 404}

@@ -12,10 +12,10 @@ from forewarn.core.journal import SERVICE, What
 from forewarn.core.ledgers import Decision, Ledger
 from forewarn.core.names import Incarnation, Revision, ScopeId
 from forewarn.core.scopes import Enabling, Scope
-from forewarn.errors import Conflict, OutcomeUnknown, Unavailable, Unknown
+from forewarn.errors import Conflict, OutcomeUnknown, Refused, Unavailable, Unknown
 from forewarn.ids import SeededIds
 from forewarn.ports.store import Cursor
-from forewarn.service.books import CONFLICTS_MAX, PAGE, REPEATS_MAX, Books, Ledgers
+from forewarn.service.books import CONFLICTS_MAX, PAGE, REPEATS_MAX, Books, Ledgers, Writers
 from forewarn.stores.memory import MemoryStore
 from forewarn.testing.faults import Fault, FaultyStore
 from forewarn.testing.worlds import NOON, WEB
@@ -39,6 +39,20 @@ class Library:
 
     def changes(self) -> int:
         return len(self.store.changes(Cursor(""), 1000))
+
+
+class Memory(Library):
+    """Books that decide on what they were told last."""
+
+    def __init__(self, *scopes: Scope, writers: Writers = Writers.SEVERAL) -> None:
+        super().__init__(*scopes)
+        self.latest = {ledger.scope.id: ledger for ledger in self.books.all()}
+        self.books = Books(self.store, SeededIds(3), latest=self.latest.get, writers=writers)
+        self.books.tell(self._remember)
+
+    def _remember(self, ledger: Ledger) -> None:
+        self.told.append(ledger)
+        self.latest[ledger.scope.id] = ledger
 
 
 def enable(ledger: Ledger) -> Decision:
@@ -271,3 +285,102 @@ def test_readers_are_told_one_commit_at_a_time() -> None:
     books.amend(ASKING.id, enable)
 
     assert turn.count == 1
+
+
+# -- each for itself, all at once ----------------------------------------------------------
+
+
+def refuse(ledger: Ledger) -> Decision:
+    raise Refused(f"not {ledger.scope.name}")
+
+
+def stumble(ledger: Ledger) -> Decision:
+    raise ZeroDivisionError(ledger.scope.name)
+
+
+def rename(ledger: Ledger) -> Decision:
+    return Decision(replace(ledger, scope=replace(ledger.scope, location="west")))
+
+
+def test_what_is_decided_at_the_same_time_is_one_commit() -> None:
+    library = Memory(ASKING, OTHER)
+
+    first, second = library.books.amend_each([(ASKING.id, enable), (OTHER.id, rename)])
+
+    assert [first, second] == [library.books.load(ASKING.id), library.books.load(OTHER.id)]
+    assert library.told == [first, second]
+    assert len(library.store.asked) == 1
+
+
+def test_what_one_of_several_meets_is_its_own_affair() -> None:
+    """keeps S16."""
+    library = Memory(ASKING, OTHER, replace(ASKING, name="third"))
+    nowhere = ScopeId("rg1/nowhere")
+
+    refused, amended, broken, unknown = library.books.amend_each(
+        [
+            (ASKING.id, refuse),
+            (OTHER.id, enable),
+            (ScopeId("rg1/third"), stumble),
+            (nowhere, enable),
+        ]
+    )
+
+    assert isinstance(refused, Refused)
+    assert amended == library.books.load(OTHER.id)
+    assert isinstance(broken, ZeroDivisionError)
+    assert isinstance(unknown, Unknown)
+
+
+def test_whoever_comes_second_to_a_scope_decides_on_what_the_first_has_left() -> None:
+    library = Memory(ASKING)
+
+    first, second = library.books.amend_each([(ASKING.id, enable), (ASKING.id, rename)])
+
+    assert isinstance(first, Ledger)
+    assert isinstance(second, Ledger)
+    assert (first.revision, second.revision) == (2, 3)
+    assert second.enabled_at == NOON
+
+
+def test_whoever_is_overtaken_together_with_others_decides_again() -> None:
+    """keeps S16."""
+    library = Memory(ASKING, OTHER)
+    library.rival.amend(OTHER.id, enable)
+
+    first, second = library.books.amend_each([(ASKING.id, rename), (OTHER.id, rename)])
+
+    assert [first, second] == [library.books.load(ASKING.id), library.books.load(OTHER.id)]
+    assert isinstance(second, Ledger)
+    assert (second.enabled_at, second.scope.location) == (NOON, "west")
+
+
+def test_a_store_that_is_away_is_away_for_all_who_went_together() -> None:
+    """keeps S16."""
+    library = Memory(ASKING, OTHER)
+    library.store.spoil(Fault.AWAY)
+
+    outcomes = library.books.amend_each([(ASKING.id, enable), (OTHER.id, enable)])
+
+    assert [type(outcome) for outcome in outcomes] == [Unavailable, Unavailable]
+    assert not library.told
+
+
+def test_that_nothing_need_change_is_decided_on_what_is_stored() -> None:
+    """keeps S16: what others committed may be a reason after all."""
+    library = Memory(ASKING)
+    library.rival.amend(ASKING.id, rename)
+
+    (ledger,) = library.books.amend_each([(ASKING.id, leave)])
+
+    assert isinstance(ledger, Ledger)
+    assert ledger.revision == 2
+
+
+def test_whoever_alone_writes_need_not_ask_the_store_what_it_knows() -> None:
+    library = Memory(ASKING, writers=Writers.ONE)
+    library.store.is_away = True
+
+    (ledger,) = library.books.amend_each([(ASKING.id, leave)])
+
+    assert ledger == library.latest[ASKING.id]

@@ -10,12 +10,14 @@ import pytest
 from forewarn.clocks import SimulatedClock
 from forewarn.core.events import Cause, EventSource, EventStatus, EventType, Result
 from forewarn.core.journal import What
+from forewarn.core.ledgers import Decision, Ledger
 from forewarn.core.names import MachineName
 from forewarn.core.periods import Periods
 from forewarn.core.scopes import Enabling, Presence
 from forewarn.core.wishes import Wish
 from forewarn.errors import Refused, Unavailable, UnknownEvent
 from forewarn.fabrics.simulated import Behaviour
+from forewarn.service.conductor import Conductor
 from forewarn.stores.memory import MemoryStore
 from forewarn.testing.faults import Fault, FaultyStore
 from forewarn.testing.worlds import NOON, OPERATOR, WEB, World
@@ -576,3 +578,73 @@ def test_longer_memory_and_limits_are_the_operators_to_set() -> None:
     world.desk.resolve(event.id, Result.DONE, OPERATOR)
     world.advance(47 * HOUR)
     assert world.event(event.id).status is EventStatus.COMPLETED
+
+
+# -- many at a time ----------------------------------------------------------------------
+
+
+def test_a_report_that_could_not_be_noted_is_noted_a_little_later() -> None:
+    """keeps S8."""
+    clock = SimulatedClock(NOON)
+    store = FaultyStore(MemoryStore(clock))
+    world = World(WEB, clock=clock, store=store)
+    event = world.announce(EventType.FREEZE, "web-0")
+    world.approve("10.0.0.10", event.id)
+    clock.advance(9 * SECOND)
+    store.spoil(Fault.AWAY)
+
+    turn = world.settle()
+    assert [setback.scope for setback in turn.setbacks] == [WEB.id]
+    assert world.event(event.id).status is EventStatus.STARTED
+
+    world.advance(SECOND)
+    assert world.event(event.id).status is EventStatus.COMPLETED
+
+
+def test_what_is_due_in_many_scopes_is_committed_at_once() -> None:
+    """keeps S17."""
+    clock = SimulatedClock(NOON)
+    store = FaultyStore(MemoryStore(clock))
+    machine = replace(WEB.machines[0], addresses=())
+    scopes = [replace(WEB, name=f"set-{number}", machines=(machine,)) for number in range(5)]
+    world = World(*scopes, clock=clock, store=store)
+    names = tuple(f"{scope.id}/web-0" for scope in scopes)
+    placed = world.desk.announce(Wish(type=EventType.FREEZE, machines=names), (), OPERATOR)
+    world.settle()
+    for one in placed:
+        world.desk.approve(one.event.id, OPERATOR)
+    store.asked.clear()
+
+    world.settle()
+
+    assert len(store.asked) == 1
+    assert {world.event(one.event.id).status for one in placed} == {EventStatus.STARTED}
+
+
+def test_the_conductor_does_not_look_again_at_what_it_has_just_done() -> None:
+    world = World(WEB)
+    event = world.announce(EventType.FREEZE, "web-0")
+    world.desk.approve(event.id, OPERATOR)
+
+    turn = world.conductor.turn()
+    assert world.event(event.id).status is EventStatus.STARTED
+    assert turn.next_wake == NOON
+
+    # That it is told of its own commit is no reason to ask the fabric again so soon.
+    assert world.conductor.turn().next_wake == NOON + SECOND
+
+
+def test_a_bug_is_no_setback() -> None:
+    class Stumbling(Conductor):
+        def _decide(self, ledger: Ledger) -> Decision:
+            raise ZeroDivisionError(ledger.scope.name)
+
+    world = World(WEB)
+    parts = world.parts
+    conductor = Stumbling(
+        *(parts.clock, parts.books, parts.board, parts.fabric, parts.desk.attendance, parts.rules)
+    )
+    conductor.note(parts.books.load(WEB.id))
+
+    with pytest.raises(ZeroDivisionError):
+        conductor.turn()

@@ -8,12 +8,13 @@ from datetime import timedelta
 import pytest
 
 from forewarn.core.events import Event, EventStatus, EventType
-from forewarn.core.journal import What
+from forewarn.core.journal import Role, What
 from forewarn.core.names import ScopeId
 from forewarn.core.scopes import Enabling
+from forewarn.core.wishes import Wish
 from forewarn.errors import Pruned, UnknownEvent
 from forewarn.ports.store import Cursor
-from forewarn.service.journals import PAGE, Filter
+from forewarn.service.journals import PAGE, SEARCHED_PAGES_MAX, Filter
 from forewarn.testing.worlds import NOON, OPERATOR, WEB, World
 
 BEGINNING = Cursor("")
@@ -171,3 +172,83 @@ def test_a_long_journal_is_pruned_at_the_right_place() -> None:
     world.parts.journals.prune(world.clock.now(), OPERATOR)
 
     assert [entry.what for entry in world.journal()] == [What.CANCELED, What.PRUNED]
+
+
+def found(world: World, wanted: Filter) -> list[tuple[What, str]]:
+    page = world.parts.journals.search(BEGINNING, 1000, wanted)
+    return [(line.entry.what, line.entry.scope) for line in page.lines]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "whats"),
+    [
+        (Filter(group="RG1", what=What.ROSTER), [What.ROSTER, What.ROSTER]),
+        (Filter(group="rg"), []),
+        (Filter(type=EventType.REBOOT), [What.ANNOUNCED, What.READABLE, What.CANCELED]),
+        (Filter(what=What.CANCELED), [What.CANCELED]),
+        (Filter(machine="WEB-1", what=What.READABLE), [What.READABLE]),
+        (Filter(machine="rg1/web-1", what=What.READABLE), [What.READABLE]),
+        (Filter(machine="rg1/web/web-1", what=What.READABLE), [What.READABLE]),
+        (Filter(machine="rg2/web-1"), []),
+        (Filter(actor="WEB-0"), [What.APPROVED]),
+        (Filter(role=Role.GUEST), [What.APPROVED]),
+        (Filter(until=NOON), []),
+        (Filter(since=NOON + HOUR), [What.ANNOUNCED, What.READABLE, What.CANCELED]),
+        (Filter(since=NOON + HOUR, until=NOON + HOUR), []),
+        (
+            Filter(of_events=True, until=NOON + timedelta(seconds=1), role=Role.GUEST),
+            [What.APPROVED],
+        ),
+        (Filter(of_events=True, what=What.ROSTER), []),
+        (Filter(concerns=lambda scope: scope == "rg1/asking"), [What.ROSTER]),
+    ],
+)
+def test_lines_are_found_by_what_is_known_of_them(wanted: Filter, whats: list[What]) -> None:
+    """keeps S23."""
+    world, *_ = story()
+
+    assert [what for what, _ in found(world, wanted)] == whats
+
+
+def test_a_search_is_told_in_pages_without_gap_or_repeat() -> None:
+    world, *_ = story()
+    journals, wanted = world.parts.journals, Filter(of_events=True)
+    whats: list[What] = []
+    page = journals.search(BEGINNING, 3, wanted)
+    sizes = [len(page.lines)]
+    while True:
+        whats += [line.entry.what for line in page.lines]
+        if page.is_last:
+            break
+        page = journals.search(page.cursor, 3, wanted)
+        sizes.append(len(page.lines))
+
+    assert whats == [entry.what for entry in world.journal() if entry.event is not None]
+    assert sizes == [3, 3, 2]
+
+
+def test_lines_of_one_commit_stay_together() -> None:
+    world = World(WEB)
+    wish = Wish(type=EventType.FREEZE, machines=("web-0", "web-1", "web-2"))
+    world.announce(EventType.FREEZE, "web-0")
+    world.desk.announce(wish, (), OPERATOR)
+    wanted = Filter(what=What.ANNOUNCED)
+
+    first = world.parts.journals.search(BEGINNING, 2, wanted)
+    second = world.parts.journals.search(first.cursor, 2, wanted)
+
+    assert [len(page.lines) for page in (first, second)] == [1, 3]
+    assert [page.is_last for page in (first, second)] == [False, True]
+
+
+def test_a_search_that_finds_nothing_says_where_to_go_on() -> None:
+    """Nobody keeps a thread for as long as the journal is."""
+    world = World(WEB)
+    entry = world.journal()[0]
+    for _ in range(SEARCHED_PAGES_MAX * PAGE):
+        world.parts.books.journalize(entry)
+
+    page = world.parts.journals.search(BEGINNING, 10, Filter(event="none"))
+    rest = world.parts.journals.search(page.cursor, 10, Filter(event="none"))
+
+    assert (page.lines, page.is_last, rest.lines, rest.is_last) == ((), False, (), True)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
 
 import pytest
 
 from forewarn.errors import OutcomeUnknown
 from forewarn.stores.lane import Lane
 
-SECONDS = 20
+T = TypeVar("T")
+
+SECONDS = 10
 
 
 class InterruptedWork(BaseException):
@@ -46,24 +49,39 @@ def works() -> Works:
     return Works()
 
 
+class Crew:
+    """A thread for each piece of work; one that never comes back fails its test, and ends with it."""
+
+    def submit(self, work: Callable[..., T], *arguments: int) -> Future[T]:
+        done: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                done.set_result(work(*arguments))
+            except BaseException as error:  # noqa: BLE001 - raised where the result is asked for
+                done.set_exception(error)
+
+        threading.Thread(target=run, daemon=True).start()
+        return done
+
+
 @pytest.fixture
-def pool() -> Iterator[ThreadPoolExecutor]:
-    with ThreadPoolExecutor(8) as pool:
-        yield pool
+def crew() -> Crew:
+    return Crew()
 
 
-def go(works: Works, pool: ThreadPoolExecutor, *numbers: int) -> list[Future[int]]:
+def go(works: Works, crew: Crew, *numbers: int) -> list[Future[int]]:
     """Send one after another into the lane, in this order."""
     sent = []
     for number in numbers:
         before = waiting(works)
-        sent.append(pool.submit(works.lane.go, number))
+        sent.append(crew.submit(works.lane.go, number))
         wait_until(lambda before=before: waiting(works) > before)  # type: ignore[misc]
     return sent
 
 
-def lead(works: Works, pool: ThreadPoolExecutor, number: int) -> Future[int]:
-    leader = pool.submit(works.lane.go, number)
+def lead(works: Works, crew: Crew, number: int) -> Future[int]:
+    leader = crew.submit(works.lane.go, number)
     assert works.began.acquire(timeout=SECONDS)
     return leader
 
@@ -89,10 +107,10 @@ def test_who_comes_alone_goes_at_once_and_alone(works: Works) -> None:
 
 
 def test_those_who_come_meanwhile_go_together_in_the_order_of_arrival(
-    works: Works, pool: ThreadPoolExecutor
+    works: Works, crew: Crew
 ) -> None:
-    first = lead(works, pool, 1)
-    others = go(works, pool, 5, 3, 4, 2)
+    first = lead(works, crew, 1)
+    others = go(works, crew, 5, 3, 4, 2)
 
     works.gate.set()
 
@@ -101,9 +119,9 @@ def test_those_who_come_meanwhile_go_together_in_the_order_of_arrival(
     assert works.groups == [[1], [5, 3, 4, 2]]
 
 
-def test_each_has_an_outcome_of_its_own(works: Works, pool: ThreadPoolExecutor) -> None:
-    first = lead(works, pool, 1)
-    two, bad, worse = go(works, pool, 2, -1, -2)
+def test_each_has_an_outcome_of_its_own(works: Works, crew: Crew) -> None:
+    first = lead(works, crew, 1)
+    two, bad, worse = go(works, crew, 2, -1, -2)
 
     works.gate.set()
 
@@ -115,10 +133,10 @@ def test_each_has_an_outcome_of_its_own(works: Works, pool: ThreadPoolExecutor) 
 
 
 def test_if_the_leader_is_interrupted_the_others_do_not_know_and_all_goes_on(
-    works: Works, pool: ThreadPoolExecutor
+    works: Works, crew: Crew
 ) -> None:
-    first = lead(works, pool, 1)
-    interrupted, unlucky = go(works, pool, 0, 2)
+    first = lead(works, crew, 1)
+    interrupted, unlucky = go(works, crew, 0, 2)
 
     works.gate.set()
 
@@ -130,9 +148,9 @@ def test_if_the_leader_is_interrupted_the_others_do_not_know_and_all_goes_on(
     assert works.lane.go(3) == 9
 
 
-def test_where_nothing_can_be_done_each_is_told_so(works: Works, pool: ThreadPoolExecutor) -> None:
-    first = lead(works, pool, 1)
-    others = go(works, pool, 2, 3, 4)
+def test_where_nothing_can_be_done_each_is_told_so(works: Works, crew: Crew) -> None:
+    first = lead(works, crew, 1)
+    others = go(works, crew, 2, 3, 4)
     works.is_closed = True
 
     works.gate.set()
@@ -144,13 +162,11 @@ def test_where_nothing_can_be_done_each_is_told_so(works: Works, pool: ThreadPoo
     assert waiting(works) == 0
 
 
-def test_who_is_interrupted_while_waiting_holds_nobody_up(
-    works: Works, pool: ThreadPoolExecutor
-) -> None:
+def test_who_is_interrupted_while_waiting_holds_nobody_up(works: Works, crew: Crew) -> None:
     def interrupt(_signal: int, _frame: object) -> None:
         raise InterruptedWork
 
-    first = lead(works, pool, 1)
+    first = lead(works, crew, 1)
     main = threading.main_thread().ident
     assert main is not None
 
@@ -160,20 +176,20 @@ def test_who_is_interrupted_while_waiting_holds_nobody_up(
 
     before = signal.signal(signal.SIGUSR1, interrupt)
     try:
-        interrupting = pool.submit(interrupt_main)
+        interrupting = crew.submit(interrupt_main)
         with pytest.raises(InterruptedWork):
             works.lane.go(2)
     finally:
         signal.signal(signal.SIGUSR1, before)
     interrupting.result(SECONDS)
-    (other,) = go(works, pool, 3)
+    (other,) = go(works, crew, 3)
     works.gate.set()
 
     assert (first.result(SECONDS), other.result(SECONDS)) == (1, 9)
     assert works.groups == [[1], [3]]
 
 
-def test_those_who_go_again_and_again_stay_together(works: Works, pool: ThreadPoolExecutor) -> None:
+def test_those_who_go_again_and_again_stay_together(works: Works, crew: Crew) -> None:
     """Not all of the time, for threads are slow at times: but two halves would be half of it."""
     works.gate.set()
     pause = threading.Event()
@@ -191,7 +207,8 @@ def test_those_who_go_again_and_again_stay_together(works: Works, pool: ThreadPo
         for _ in range(20):
             assert lane.go(number) == number
 
-    list(pool.map(go_again, range(8)))
+    for going in [crew.submit(go_again, number) for number in range(8)]:
+        going.result(SECONDS)
 
     assert sum(sizes) == 160
     assert sum(size == 8 for size in sizes) >= 10

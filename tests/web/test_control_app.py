@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -13,11 +14,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from http.client import HTTPConnection
+from http.client import HTTPSConnection
 from typing import Any
 
 import pytest
 
+from forewarn.testing.authorities import Tokened, local_tls
 from forewarn.testing.worlds import WEB, World
 from forewarn.web import control
 from forewarn.web.app import CALLS_MAX, THREADS, ControlServer, build_app
@@ -25,7 +27,6 @@ from forewarn.web.calls import BODY_BYTES_MAX
 from forewarn.web.control import ControlParts
 from forewarn.web.counters import Counters
 from forewarn.web.routes import Table
-from forewarn.wiring.tokened import Tokened
 
 TOKEN = "s3cret"
 SECONDS_MAX = 10
@@ -55,11 +56,20 @@ class Service:
         given = {"Authorization": f"Bearer {TOKEN}"}
         given.update((name.replace("_", "-"), value) for name, value in headers.items())
         sent = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
-        with closing(HTTPConnection("127.0.0.1", self.port, timeout=SECONDS_MAX)) as connection:
+        with closing(self.connection()) as connection:
             connection.request(method, target, sent, given)
             response = connection.getresponse()
             fields = {name.lower(): value for name, value in response.getheaders()}
             return Reply(response.status, fields, response.read())
+
+    def connection(self) -> HTTPSConnection:
+        return HTTPSConnection(
+            "127.0.0.1", self.port, timeout=SECONDS_MAX, context=local_tls().client
+        )
+
+    def caller(self) -> ssl.SSLSocket:
+        plain = socket.create_connection(("127.0.0.1", self.port), timeout=SECONDS_MAX)
+        return local_tls().client.wrap_socket(plain, server_hostname="127.0.0.1")
 
     def stop(self) -> None:
         self.server.stop()
@@ -78,7 +88,8 @@ def served(parts: ControlParts, world: World) -> Iterator[Service]:
     port = bound.getsockname()[1]
     # Listening before the thread runs: a client that comes early waits its turn.
     bound.listen()
-    server = ControlServer(build_app(Table(control.routes(parts)), Tokened(TOKEN)), bound)
+    app = build_app(Table(control.routes(parts)), Tokened(TOKEN))
+    server = ControlServer(app, bound, local_tls().server)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve()))
     thread.start()
     service = Service(world, port, server, thread)
@@ -96,6 +107,7 @@ def service() -> Iterator[Service]:
         books=world.parts.books,
         desk=world.parts.desk,
         journals=world.parts.journals,
+        operations=world.parts.operations,
         apply_fleet=lambda text, name, _actor: (f"{name}: {len(text)}",),
         reload_fleet=lambda _actor: (),
         backup=lambda _path: None,
@@ -174,7 +186,7 @@ def test_the_largest_body_is_read_and_a_larger_one_is_not(service: Service) -> N
 
 
 def test_a_client_that_leaves_in_the_middle_disturbs_nobody(service: Service) -> None:
-    with socket.create_connection(("127.0.0.1", service.port), timeout=SECONDS_MAX) as leaving:
+    with service.caller() as leaving:
         leaving.sendall(
             b"POST /fabric/v1/fleet HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n"
             b"Authorization: Bearer s3cret\r\n\r\n{"
@@ -260,8 +272,7 @@ def test_calls_beyond_the_limit_are_told_to_come_again(service: Service) -> None
     ).encode()
     with ExitStack() as stack:
         for _ in range(CALLS_MAX):
-            reader = socket.create_connection(("127.0.0.1", service.port), timeout=SECONDS_MAX)
-            stack.enter_context(reader).sendall(waiting)
+            stack.enter_context(service.caller()).sendall(waiting)
         until = time.monotonic() + SECONDS_MAX
         reply = service.ask("GET", "/fabric/v1/events")
         while reply.status == 200 and time.monotonic() < until:

@@ -24,7 +24,16 @@ from forewarn.core.events import (
 from forewarn.core.journal import Actor, Entry, Role, What
 from forewarn.core.ledgers import Ledger
 from forewarn.core.names import EventId, HostName, Incarnation, MachineName, ScopeId
-from forewarn.core.scopes import AutoApproval, Enabling, Machine, Scope, ScopeKind
+from forewarn.core.scopes import (
+    AutoApproval,
+    Enabling,
+    Machine,
+    Origin,
+    OwnerPolicies,
+    Presence,
+    Scope,
+    ScopeKind,
+)
 from forewarn.core.wishes import IfNotTold
 from forewarn.errors import Malformed
 from forewarn.testing import strategies
@@ -187,6 +196,37 @@ def test_a_scope_shows_its_policies_and_its_machines() -> None:
             }
         ],
     }
+
+
+def test_a_scope_shows_what_is_in_force_whoever_said_it() -> None:
+    said = OwnerPolicies(approve_redeploy=True, terminate_notice=timedelta(minutes=9))
+    scope = Scope(
+        name="Web", kind=ScopeKind.SCALE_SET, terminate_notice=timedelta(minutes=5), owner=said
+    )
+
+    form = shown(control_forms.scope_form(Ledger(scope=scope)))
+
+    assert form["terminate_notice_seconds"] == 540
+    assert form["auto_approve"] == ["user-redeploy"]
+
+
+@pytest.mark.parametrize(("origin", "is_shown"), [(Origin.FILE, True), (Origin.API, False)])
+def test_a_deleted_machine_is_shown_while_a_file_may_still_name_it(
+    origin: Origin, *, is_shown: bool
+) -> None:
+    machine = Machine(name=MachineName("web-0"), presence=Presence.DELETED, origin=origin)
+
+    form = shown(control_forms.scope_form(Ledger(scope=Scope(name="Web", machines=(machine,)))))
+
+    assert bool(form["machines"]) is is_shown
+
+
+@pytest.mark.parametrize("verb", ["PowerOff", "Start", "Deallocate", "Reimage"])
+def test_what_owners_do_to_their_own_machines_is_not_announced_by_operators(verb: str) -> None:
+    asked = control.load(control.Announcement, json.dumps({"type": verb}).encode())
+
+    with pytest.raises(Malformed, match="give one of Freeze, Reboot, Redeploy, Preempt, Terminate"):
+        _ = asked.wish
 
 
 def test_a_machine_without_an_id_of_its_own_shows_the_one_that_its_guest_reads() -> None:

@@ -58,7 +58,7 @@ def test_an_entry_is_read_back_as_it_was(
 def test_a_ledger_written_by_a_newer_version_is_refused_with_the_remedy() -> None:
     newer = json.dumps({"format": records.FORMAT + 1, "pages": []}).encode()
 
-    with pytest.raises(Refused, match=r"format 2, this forewarn reads 1: run the version"):
+    with pytest.raises(Refused, match=r"format 3, this forewarn reads up to 2: run the version"):
         records.load_ledger(newer, 1)
 
 

@@ -3,44 +3,53 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from forewarn.errors import Refused, Unavailable
 from forewarn.testing.disks import Disk
-from forewarn.wiring.directories import DataDirectory
+from forewarn.wiring.directories import Credentials, DataDirectory
 
 
 def mode(path: Path) -> int:
     return path.stat().st_mode & 0o777
 
 
-def test_a_token_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
+FIRST = Credentials(client_id="me", client_secret="s3cret", tenant_id="here", subscription_id="all")
+
+
+def test_credentials_are_kept_for_their_owner_alone(tmp_path: Path) -> None:
     data = DataDirectory(tmp_path)
-    token = data.token()
+    assert data.credentials() is None
 
-    (tmp_path / "token").chmod(0o644)
+    data.keep_credentials(FIRST)
+    data.operator.chmod(0o644)
 
-    assert data.token() == token
-    assert mode(tmp_path / "token") == 0o600
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["token"]
-
-
-def test_an_empty_token_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "token").touch()
-
-    with pytest.raises(Refused, match="token is empty: delete it"):
-        DataDirectory(tmp_path).token()
+    assert data.credentials() == FIRST
+    assert mode(data.operator) == 0o600
+    assert [path.name for path in tmp_path.iterdir()] == ["operator.json"]
+    assert "s3cret" not in repr(FIRST)
 
 
-def test_a_token_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "token").mkdir(mode=0o600)
+@pytest.mark.parametrize("content", ["", "{}", "[]"])
+def test_credentials_that_cannot_be_read_are_refused(content: str, tmp_path: Path) -> None:
+    data = DataDirectory(tmp_path)
+    data.operator.write_text(content)
 
-    with pytest.raises(
-        Refused, match=r"token cannot be used .*: run this as its owner, or delete it"
-    ):
-        DataDirectory(tmp_path).token()
+    with pytest.raises(Refused, match=r"operator.json cannot be used .*: run this as its owner"):
+        data.credentials()
+
+
+def test_credentials_say_where_the_service_is_now(tmp_path: Path) -> None:
+    data = DataDirectory(tmp_path)
+    data.keep_credentials(FIRST)
+
+    data.publish("https://127.0.0.1:1", [], {})
+
+    assert data.credentials() == replace(FIRST, endpoint="https://127.0.0.1:1")
+    assert mode(data.operator) == 0o600
 
 
 def test_a_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
@@ -54,19 +63,19 @@ def test_where_a_service_listened_that_died_is_forgotten_first(tmp_path: Path) -
     """A stale address is worse than none."""
     with Disk(tmp_path / "disk", kilobytes=64) as disk:
         data = DataDirectory(disk.seen)
-        data.publish("http://127.0.0.1:1", [])
+        data.publish("https://127.0.0.1:1", [], {"ca": "ca.pem"})
         disk.fill()
         # What the old one leaves free is taken at once.
         long = ["http://127.0.0.1:1"] * 1000
 
         with pytest.raises(Unavailable, match="free some space on its disk"):
-            data.publish("http://127.0.0.1:2", long)
+            data.publish("https://127.0.0.1:2", long, {"ca": "ca.pem"})
         assert [path.name for path in disk.seen.iterdir()] == ["ballast"]
 
         disk.free()
-        data.publish("http://127.0.0.1:2", long)
+        data.publish("https://127.0.0.1:2", long, {"ca": "ca.pem"})
         published = json.loads((disk.seen / "endpoint.json").read_text())
-        assert published["control"] == "http://127.0.0.1:2"
+        assert (published["control"], published["ca"]) == ("https://127.0.0.1:2", "ca.pem")
         data.unpublish()
         data.unpublish()
         assert list(disk.seen.iterdir()) == []

@@ -118,3 +118,71 @@ class Page(TypedDict):
     entries: list[Entry]
     cursor: str
     is_last: bool
+
+
+class Principal(TypedDict):
+    """Somebody who may call the service."""
+
+    id: str
+    name: str
+    role: str
+    groups: list[str]
+    created_at: str
+    revoked_at: str | None
+    old_secret_until: str | None
+
+
+class Principals(TypedDict):
+    principals: list[Principal]
+
+
+class NewSecret(TypedDict):
+    """A principal with its new secret, told this once."""
+
+    principal: Principal
+    client_secret: str
+    tenant_id: str
+
+
+class Webhook(TypedDict):
+    """Somebody who is told of changes, and how that goes."""
+
+    id: str
+    name: str
+    url: str
+    form: str
+    groups: list[str]
+    scopes: list[str]
+    types: list[str]
+    changes: list[str]
+    paused: bool
+    created_by: str
+    created_at: str
+    waiting: int
+    trouble: str | None
+    dead_letters: int
+
+
+class Webhooks(TypedDict):
+    webhooks: list[Webhook]
+
+
+class AddedWebhook(TypedDict):
+    """A new webhook, and the secret that its deliveries are signed with."""
+
+    webhook: Webhook
+    secret: str
+
+
+class DeadLetter(TypedDict):
+    """Something that a webhook was not told."""
+
+    number: int
+    at: str
+    why: str
+    tries: int
+    id: str | None
+    type: str | None
+    scope: str | None
+    event_id: str | None
+    changed_at: str | None

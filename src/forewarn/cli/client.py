@@ -1,4 +1,4 @@
-"""The client of the control API, over the standard library's HTTP.
+"""The client of the control API, over the standard library's HTTP and TLS.
 
 Rule: errors arrive here as JSON and leave as the families of `forewarn.errors`; no exception of
 the network crosses this file.
@@ -8,15 +8,30 @@ from __future__ import annotations
 
 import http.client
 import json
+import ssl
 import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final, cast
 from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
-from forewarn.cli.answers import Announcement, Event, Events, Fleet, Page
+from forewarn.cli.answers import (
+    AddedWebhook,
+    Announcement,
+    DeadLetter,
+    Event,
+    Events,
+    Fleet,
+    NewSecret,
+    Page,
+    Principal,
+    Principals,
+    Webhook,
+    Webhooks,
+)
 from forewarn.errors import (
     Conflict,
     Forbidden,
@@ -35,7 +50,8 @@ PAGE_COMMITS: Final = 500
 FOLLOW_SECONDS: Final = 20
 
 _ROOT: Final = "/fabric/v1"
-_KINDS: Final = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
+_LOGIN: Final = "/adfs/oauth2/v2.0/token"
+_FORM: Final = "application/x-www-form-urlencoded"
 
 
 class ConflictTold(Conflict):
@@ -52,18 +68,36 @@ FAMILIES: Final[Mapping[str, type[Exception]]] = {
     "Unknown": Unknown,
     "Forbidden": Forbidden,
     "AuthorizationFailed": Forbidden,
+    "AuthenticationFailed": Refused,
     "Conflict": ConflictTold,
     "Unavailable": Unavailable,
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Who logs in, and with what."""
+
+    client_id: str
+    client_secret: str = field(repr=False)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """Where a service is, what to show to it, and what to do if nobody answers there."""
+    """Where a service is, as whom to speak to it, and what to do if nobody answers there."""
 
     url: str
-    token: str = field(repr=False)
+    credentials: Credentials
+    # The file by which its certificate is known; None: what the system trusts.
+    ca: Path | None = None
     remedy: str
+
+
+@dataclass(slots=True)
+class Session:
+    """The token that was got; "" before the first login."""
+
+    token: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +105,7 @@ class Client:
     """Asks a service. Every method raises the families, whoever found the fault."""
 
     service: Service
+    session: Session = field(default_factory=Session)
 
     def fleet(self) -> Fleet:
         return cast("Fleet", self._get("/fleet"))
@@ -128,6 +163,51 @@ class Client:
     def backup(self, path: str) -> str:
         return cast("Mapping[str, str]", self._post("/backup", {"path": path}))["path"]
 
+    def principals(self) -> list[Principal]:
+        return cast("Principals", self._get("/principals"))["principals"]
+
+    def add_principal(self, wanted: Mapping[str, object]) -> NewSecret:
+        return cast("NewSecret", self._post("/principals", wanted))
+
+    def rotate_principal(self, word: str, keep_old_seconds: float) -> NewSecret:
+        path = f"/principals/{quote(word, safe='')}/rotate"
+        return cast("NewSecret", self._post(path, {"keep_old_seconds": keep_old_seconds}))
+
+    def revoke_principal(self, word: str) -> Principal:
+        return cast("Principal", self._post(f"/principals/{quote(word, safe='')}/revoke", {}))
+
+    def webhooks(self) -> list[Webhook]:
+        return cast("Webhooks", self._get("/webhooks"))["webhooks"]
+
+    def add_webhook(self, wish: Mapping[str, object]) -> AddedWebhook:
+        """Add a webhook; its secret is told this once."""
+        return cast("AddedWebhook", self._post("/webhooks", wish))
+
+    def patch_webhook(self, webhook: str, *, paused: bool) -> Webhook:
+        body = json.dumps({"paused": paused}).encode()
+        target = f"/webhooks/{quote(webhook, safe='')}"
+        return cast("Webhook", self._ask("PATCH", target, body, ANSWER_SECONDS_MAX))
+
+    def remove_webhook(self, webhook: str) -> None:
+        target = f"/webhooks/{quote(webhook, safe='')}"
+        self._ask("DELETE", target, None, ANSWER_SECONDS_MAX)
+
+    def try_webhook(self, webhook: str) -> str:
+        """Have a message sent that tells of nothing; its id."""
+        answer = self._post(f"/webhooks/{quote(webhook, safe='')}/test", {})
+        return cast("Mapping[str, str]", answer)["id"]
+
+    def dead_letters(self, webhook: str) -> list[DeadLetter]:
+        answer = self._get(f"/webhooks/{quote(webhook, safe='')}/dead-letters")
+        return cast("Mapping[str, list[DeadLetter]]", answer)["dead_letters"]
+
+    def redeliver(self, webhook: str, number: int) -> None:
+        self._post(f"/webhooks/{quote(webhook, safe='')}/dead-letters/{number}/redeliver", {})
+
+    def discard(self, webhook: str, number: int) -> None:
+        target = f"/webhooks/{quote(webhook, safe='')}/dead-letters/{number}"
+        self._ask("DELETE", target, None, ANSWER_SECONDS_MAX)
+
     def _changes(self, path: str, body: Mapping[str, object]) -> list[str]:
         return cast("Mapping[str, list[str]]", self._post(path, body))["changes"]
 
@@ -140,20 +220,70 @@ class Client:
         return self._ask("POST", path, json.dumps(body).encode(), ANSWER_SECONDS_MAX)
 
     def _ask(self, method: str, target: str, body: bytes | None, seconds: float) -> object:
-        connection, prefix = self._connection(seconds)
-        headers = {"Authorization": f"Bearer {self.service.token}", "Accept": "application/json"}
+        headers = {"Accept": "application/json"}
         if body is not None:
             headers["Content-Type"] = "application/json"
+        fresh = not self.session.token
+        while True:
+            if not self.session.token:
+                self.session.token = self._login()
+            headers["Authorization"] = f"Bearer {self.session.token}"
+            status, content = self._exchange(method, f"{_ROOT}{target}", body, headers, seconds)
+            if status != http.client.UNAUTHORIZED or fresh:
+                return self._understood(status, content)
+            # It is over, or the service has another key by now: once more with a new one.
+            self.session.token, fresh = "", True
+
+    def _login(self) -> str:
+        who = self.service.credentials
+        form = {
+            "grant_type": "client_credentials",
+            "client_id": who.client_id,
+            "client_secret": who.client_secret,
+            "resource": self.service.url,
+        }
+        body = urlencode(form).encode()
+        headers = {"Accept": "application/json", "Content-Type": _FORM}
+        status, content = self._exchange("POST", _LOGIN, body, headers, ANSWER_SECONDS_MAX)
+        try:
+            answer = json.loads(content)
+            if status < http.client.BAD_REQUEST:
+                return str(answer["access_token"])
+            reason = str(answer["error_description"])
+        except (ValueError, KeyError, TypeError):
+            raise self._stranger(status) from None
+        if status == http.client.UNAUTHORIZED:
+            raise Refused(
+                f"the service at {self.service.url} does not know {who.client_id} by this secret: "
+                "give others with --data DIR or --credentials FILE"
+            )
+        family = Malformed if status == http.client.BAD_REQUEST else Unavailable
+        raise family(reason)
+
+    def _exchange(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        seconds: float,
+    ) -> tuple[int, bytes]:
+        """One request on a connection of its own: status and content of the answer."""
+        connection, prefix = self._connection(seconds)
         try:
             with _patience(PATIENCE_SECONDS + seconds - ANSWER_SECONDS_MAX):
-                connection.request(method, f"{prefix}{_ROOT}{target}", body, headers)
+                connection.request(method, prefix + path, body, dict(headers))
                 response = connection.getresponse()
-                content = response.read()
-            return self._understood(response.status, content)
+                return response.status, response.read()
         except TimeoutError:
             raise Unavailable(
                 f"the service at {self.service.url} gave no answer within {seconds:g} s: try again"
             ) from None
+        except ssl.SSLCertVerificationError as error:
+            raise Refused(
+                f"the certificate of {self.service.url} is not to be trusted "
+                f"({error.verify_message}): give the service's own ca.pem with --ca FILE"
+            ) from error
         except (OSError, http.client.HTTPException) as error:
             raise Unavailable(
                 f"no service answers at {self.service.url} ({_reason(error)}): {self.service.remedy}"
@@ -161,21 +291,25 @@ class Client:
         finally:
             connection.close()
 
-    def _connection(self, seconds: float) -> tuple[http.client.HTTPConnection, str]:
+    def _connection(self, seconds: float) -> tuple[http.client.HTTPSConnection, str]:
         parts = _split(self.service.url)
         if parts is None:
             raise Malformed(
-                f"{self.service.url!r} is not an address: write it like http://127.0.0.1:8170"
+                f"{self.service.url!r} is not an address: write it like https://127.0.0.1:8443"
             )
-        kind = _KINDS[parts.scheme]
-        return kind(parts.hostname or "", parts.port, timeout=seconds), parts.path.rstrip("/")
+        ca = self.service.ca
+        try:
+            context = ssl.create_default_context(cafile=ca)
+        except OSError as error:
+            raise Malformed(
+                f"{ca} cannot be used ({_reason(error)}): give --ca a file of certificates in PEM"
+            ) from error
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        host, port = parts.hostname or "", parts.port
+        connection = http.client.HTTPSConnection(host, port, timeout=seconds, context=context)
+        return connection, parts.path.rstrip("/")
 
     def _understood(self, status: int, body: bytes) -> object:
-        if status == http.client.UNAUTHORIZED:
-            raise Refused(
-                f"the service at {self.service.url} does not accept this token: "
-                "give its own with --data DIR or --token-file FILE"
-            )
         try:
             content = json.loads(body)
             if status < http.client.BAD_REQUEST:
@@ -183,12 +317,15 @@ class Client:
             told = content["error"]
             error = FAMILIES[told["code"]](str(told["message"]))
         except (ValueError, KeyError, TypeError):
-            raise Unavailable(
-                f"what answers at {self.service.url} (with status {status}) is no service that "
-                "this command line understands: compare `forewarn --version` with the service's"
-            ) from None
+            raise self._stranger(status) from None
         assert isinstance(error, ForewarnError)
         raise error
+
+    def _stranger(self, status: int) -> Unavailable:
+        return Unavailable(
+            f"what answers at {self.service.url} (with status {status}) is no service that "
+            "this command line understands: compare `forewarn --version` with the service's"
+        )
 
 
 @contextmanager
@@ -219,4 +356,4 @@ def _split(url: str) -> SplitResult | None:
         is_whole = bool(parts.hostname) and parts.port != 0
     except ValueError:
         return None
-    return parts if is_whole and parts.scheme in _KINDS else None
+    return parts if is_whole and parts.scheme == "https" else None

@@ -1,11 +1,13 @@
-"""Which service is meant, and how to get there.
+"""Which service is meant, how to get there, and as whom.
 
 What is said on the command line wins over the environment, and an address over a data directory.
-A service on this machine is found by its data directory, where it leaves its address and token.
+A service on this machine is found by its data directory, where it leaves its address, the file by
+which its certificate is known, and what its first operator logs in with.
 
-The token is that of --token-file, else that of --data. Where neither is given, FOREWARN_TOKEN goes
-with an address; a data directory has its own. FOREWARN_DATA's token never goes to an address: who
-names a service elsewhere does not mean to show it the secret of the one that is here.
+Who logs in is said by --credentials, else by the operator.json of --data. Where neither is given,
+FOREWARN_CLIENT_ID and FOREWARN_CLIENT_SECRET go with an address; a data directory has its own.
+FOREWARN_DATA's never go to an address: who names a service elsewhere does not mean to show it
+the secret of the one that is here.
 """
 
 from __future__ import annotations
@@ -18,12 +20,12 @@ from typing import Annotated, Final
 
 from cyclopts import Parameter
 
-from forewarn.cli.client import Client, Service
+from forewarn.cli.client import Client, Credentials, Service
 from forewarn.config.surroundings import Surroundings
 from forewarn.errors import Malformed, Refused, Unavailable
 
 # The options that may also stand before the command.
-OPTIONS: Final = ("--data", "--endpoint", "--token-file")
+OPTIONS: Final = ("--data", "--endpoint", "--ca", "--credentials")
 
 _HERE: Final = Path(".forewarn")
 _SYSTEM_WIDE: Final = Path("/var/lib/forewarn")
@@ -44,14 +46,22 @@ class Connection:
     endpoint: Annotated[
         str | None,
         Parameter(
-            help="Address of a service elsewhere, such as http://10.0.0.5:8170; else FOREWARN_ENDPOINT."
+            help="Address of a service elsewhere, such as https://10.0.0.5:8443; else "
+            "FOREWARN_ENDPOINT."
         ),
     ] = None
-    token_file: Annotated[
+    ca: Annotated[
         Path | None,
         Parameter(
-            help="File with the token to show; else the one in --data, or with an address alone "
-            "FOREWARN_TOKEN."
+            help="File with the CA certificate to trust, such as the service's ca.pem; else "
+            "FOREWARN_CA, or what this system trusts."
+        ),
+    ] = None
+    credentials: Annotated[
+        Path | None,
+        Parameter(
+            help="File that says as whom, such as the service's operator.json; else that of "
+            "--data, or with an address FOREWARN_CLIENT_ID and FOREWARN_CLIENT_SECRET."
         ),
     ] = None
 
@@ -62,33 +72,39 @@ class Connection:
     def service(self, surroundings: Surroundings) -> Service:
         """The service that is meant. Raises: Malformed, Refused, Unavailable."""
         endpoint = self.endpoint or (None if self.data else surroundings.endpoint)
+        if endpoint is None and self.credentials is not None and self.data is None:
+            endpoint = _read(self.credentials).get("endpoint")
         if endpoint is None:
             return self._on_this_machine(self.data or surroundings.data_directory or _usual())
         return Service(
             url=endpoint,
-            token=self._token(surroundings),
+            credentials=self._credentials(surroundings),
+            ca=self.ca or _kept_ca(self.data) or surroundings.ca,
             remedy="see that it runs there and that its control address can be reached from here",
         )
 
     def _on_this_machine(self, data: Path) -> Service:
         remedy = f"start it with `forewarn serve --data {data}`, or name another with --data DIR"
+        found = _published(data, remedy)
+        ca = found.get("ca")
         return Service(
-            url=_address(data, remedy),
-            token=_read_token(self.token_file or data / "token"),
+            url=found["control"],
+            credentials=_credentials(self.credentials or data / "operator.json"),
+            ca=self.ca or (data / ca if ca else None),
             remedy=remedy,
         )
 
-    def _token(self, surroundings: Surroundings) -> str:
-        if self.token_file is not None:
-            return _read_token(self.token_file)
+    def _credentials(self, surroundings: Surroundings) -> Credentials:
+        if self.credentials is not None:
+            return _credentials(self.credentials)
         if self.data is not None:
-            return _read_token(self.data / "token")
-        if surroundings.token is None:
+            return _credentials(self.data / "operator.json")
+        if surroundings.client_id is None or surroundings.client_secret is None:
             raise Malformed(
-                "an address needs a token: give --token-file FILE or --data DIR, "
-                "or set FOREWARN_TOKEN"
+                "an address needs to know who you are: give --credentials FILE or --data DIR, "
+                "or set FOREWARN_CLIENT_ID and FOREWARN_CLIENT_SECRET"
             )
-        return surroundings.token
+        return Credentials(surroundings.client_id, surroundings.client_secret)
 
 
 ANY: Final = Connection()
@@ -98,21 +114,30 @@ def _usual() -> Path:
     return _HERE if _HERE.is_dir() else _SYSTEM_WIDE
 
 
-def _address(data: Path, remedy: str) -> str:
+def _kept_ca(data: Path | None) -> Path | None:
+    file = None if data is None else data / "ca.pem"
+    return file if file is not None and file.exists() else None
+
+
+def _published(data: Path, remedy: str) -> dict[str, str]:
+    """What a service on this machine says of itself."""
     file = data / "endpoint.json"
     try:
         content = json.loads(file.read_bytes())
-        address = str(content["control"])
+        found = {name: str(content[name]) for name in ("control", "ca") if name in content}
+        pid = content.get("pid")
     except FileNotFoundError:
         raise Unavailable(f"no service is running on {data}: {remedy}") from None
     except PermissionError:
         raise Refused(f"you may not read {file}: run this as the user of the service") from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, AttributeError, TypeError) as error:
         raise Unavailable(f"{file} tells no address: {remedy}") from error
-    if not _lives(content.get("pid")):
-        # Whoever has its port by now must not be shown the token.
+    if "control" not in found:
+        raise Unavailable(f"{file} tells no address: {remedy}")
+    if not _lives(pid):
+        # Whoever has its port by now must not be shown the secret.
         raise Unavailable(f"the service on {data} has died: {remedy}")
-    return address
+    return found
 
 
 def _lives(pid: object) -> bool:
@@ -129,14 +154,29 @@ def _lives(pid: object) -> bool:
     return True
 
 
-def _read_token(file: Path) -> str:
+def _credentials(file: Path) -> Credentials:
+    content = _read(file)
     try:
-        return file.read_text(encoding="utf-8").strip()
+        return Credentials(content["client_id"], content["client_secret"])
+    except KeyError:
+        raise _not_credentials(file) from None
+
+
+def _read(file: Path) -> dict[str, str]:
+    try:
+        content = json.loads(file.read_bytes())
+        return {str(name): str(value) for name, value in content.items()}
     except FileNotFoundError:
-        raise Malformed(f"there is no token at {file}: give --token-file FILE") from None
+        raise Malformed(f"there is no {file}: say who you are with --credentials FILE") from None
     except PermissionError:
         raise Refused(
-            f"you may not read {file}: run this as the user of the service, or give --token-file"
+            f"you may not read {file}: run this as the user of the service, or give --credentials"
         ) from None
-    except (OSError, ValueError) as error:
-        raise Malformed(f"{file} holds no token: give another --token-file") from error
+    except (OSError, ValueError, AttributeError) as error:
+        raise _not_credentials(file) from error
+
+
+def _not_credentials(file: Path) -> Malformed:
+    return Malformed(
+        f"{file} says nobody's client_id and client_secret: give another --credentials"
+    )

@@ -18,7 +18,17 @@ from cyclopts import App, CycloptsError, Parameter, UnknownCommandError, UnusedC
 from cyclopts.completion.detect import ShellDetectionError
 
 from forewarn import __version__
-from forewarn.cli import announce, backup, connection, events, fleet, journal, steps
+from forewarn.cli import (
+    announce,
+    backup,
+    connection,
+    events,
+    fleet,
+    journal,
+    principals,
+    steps,
+    webhooks,
+)
 from forewarn.cli.tables import abandon_output, print_line, writing
 from forewarn.config.tables import Faulty
 from forewarn.errors import Conflict, ForewarnError, Malformed, Refused, Unavailable, Unknown
@@ -45,9 +55,10 @@ For example:
     forewarn approve 4F2A
 
 A service on this machine is found by its data directory: --data DIR,
-FOREWARN_DATA, ./.forewarn or /var/lib/forewarn. One elsewhere by --endpoint URL
-and --token-file FILE, or FOREWARN_ENDPOINT and FOREWARN_TOKEN. These options
-may stand before or after the command.\
+FOREWARN_DATA, ./.forewarn or /var/lib/forewarn. One elsewhere by --endpoint URL,
+--ca FILE and --credentials FILE, or FOREWARN_ENDPOINT, FOREWARN_CA,
+FOREWARN_CLIENT_ID and FOREWARN_CLIENT_SECRET. These options may stand before or
+after the command.\
 """
 EPILOGUE: Final = """\
 Exit status:
@@ -119,7 +130,7 @@ def build(words: Sequence[str] = ()) -> App:
         (backup.backup, "FILE"),
     ):
         app.command(function, usage=_usage(function.__name__, operands), help_epilogue="")
-    for group in (_fleet(), _journal()):
+    for group in (_fleet(), _journal(), _principal(), _webhook()):
         app.command(group)
     for name, summary in SERVING.items():
         app.command(
@@ -205,6 +216,43 @@ def _journal() -> App:
     app.default(journal.journal)
     app.command(journal.export, usage=_usage("journal export", "FILE"))
     app.command(journal.prune)
+    return app
+
+
+def _principal() -> App:
+    app = App(
+        name="principal",
+        help="Say who may call the service: add, list, revoke, rotate.",
+        usage=_usage("principal", "COMMAND"),
+        help_epilogue="",
+    )
+    app.command(principals.add, usage=_usage("principal add", "NAME --role ROLE"))
+    app.command(principals.list_principals, name="list", usage=_usage("principal list", ""))
+    app.command(principals.revoke, usage=_usage("principal revoke", "NAME"))
+    app.command(principals.rotate, usage=_usage("principal rotate", "NAME"))
+    return app
+
+
+def _webhook() -> App:
+    app = App(
+        name="webhook", usage=_usage("webhook", "COMMAND"), help=webhooks.HELP, help_epilogue=""
+    )
+    for function, operands in (
+        (webhooks.add, "NAME URL"),
+        (webhooks.list_, ""),
+        (webhooks.show, "WEBHOOK"),
+        (webhooks.try_out, "WEBHOOK"),
+        (webhooks.pause, "WEBHOOK"),
+        (webhooks.resume, "WEBHOOK"),
+        (webhooks.remove, "WEBHOOK"),
+        (webhooks.dead_letters, "WEBHOOK"),
+        (webhooks.redeliver, "WEBHOOK [NUMBER...]"),
+        (webhooks.discard, "WEBHOOK NUMBER..."),
+    ):
+        # Neither is a good name for a function.
+        names = {webhooks.list_: "list", webhooks.try_out: "test"}
+        name = names.get(function, function.__name__.replace("_", "-"))
+        app.command(function, name=name, usage=_usage(f"webhook {name}", operands))
     return app
 
 

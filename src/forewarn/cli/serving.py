@@ -29,19 +29,31 @@ from forewarn.errors import Malformed, Refused
 from forewarn.ids import RandomIds
 from forewarn.web.listeners import Listener
 from forewarn.web.metadata import Manners
+from forewarn.wire.targets import load_allowed
 from forewarn.wiring.directories import DataDirectory
 from forewarn.wiring.logs import start_logging
 from forewarn.wiring.restore import RestoreSettings
 from forewarn.wiring.restore import restore as restore_backup
-from forewarn.wiring.serving import ServeSettings, Serving
 from forewarn.wiring.serving import serve as serve_forever
+from forewarn.wiring.settings import ServeSettings, Serving
 from forewarn.wiring.systemd import Systemd
+from forewarn.wiring.trust import TrustSettings
 
 METADATA_DEFAULT: Final = "169.254.169.254:80"
 # A docstring would keep its line breaks.
 METADATA_HELP: Final = (
     f"ADDR:PORT where guests ask, {METADATA_DEFAULT} if none is given; may be given several times; "
     "port 0 chooses one. On loopback, ADDR:PORT=VM plays that VM."
+)
+TLS_NAME_HELP: Final = (
+    "A name or an address under which the service is called, beside those that this machine knows "
+    "of; may be given several times."
+)
+TOKEN_LASTS_MIN: Final = timedelta(minutes=1)
+TOKEN_LASTS_MAX: Final = timedelta(days=1)
+WEBHOOK_ALLOW_HELP: Final = (
+    "HOST or HOST:PORT that webhooks may have, *.DOMAIN for all hosts below; may be given several "
+    "times. Without it there are no webhooks."
 )
 SERVE_JSON_HELP: Final = "Print the addresses as one line of JSON, once it serves."
 DATA_DEFAULT: Final = Path(".forewarn")
@@ -61,6 +73,13 @@ def serve(
     log_format: Literal["text", "json"] = "text",
     lenient_post: bool = False,
     impacts_take: str | None = None,
+    tls_cert: Path | None = None,
+    tls_key: Path | None = None,
+    tls_ca: Path | None = None,
+    tls_name: Annotated[tuple[str, ...], Parameter(help=TLS_NAME_HELP)] = (),
+    token_lifetime: str = "1h",  # noqa: S107 - a length of time
+    new_operator: bool = False,
+    webhook_allow: Annotated[tuple[str, ...], Parameter(help=WEBHOOK_ALLOW_HELP)] = (),
     as_json: Annotated[bool, Parameter(name="--json", help=SERVE_JSON_HELP)] = False,
 ) -> None:
     """Serve scheduled events to a fleet.
@@ -78,11 +97,16 @@ def serve(
 
     Args:
         fleet: The fleet file: scopes, VMs, their addresses. Without one, the fleet of the last start.
-        data: Where the database and the token are; FOREWARN_DATA, else .forewarn.
-        control: ADDR:PORT of the operators' API, on loopback; port 0 chooses one.
+        data: Where the database, keys and operator.json are; FOREWARN_DATA, else .forewarn.
+        control: ADDR:PORT of the control API (https); port 0 chooses one.
         log_format: How the log on the standard error looks.
         lenient_post: Accept approvals without the Metadata header, as old clients send them.
         impacts_take: How long whatever happens to a simulated VM takes, such as 2s; else as on real ones.
+        tls_cert: A certificate of your own, with its chain, in the place of the one we make.
+        tls_key: Its key, if that is in a file of its own.
+        tls_ca: The CA certificate by which it is known, if this system does not know it.
+        token_lifetime: How long a login lasts, from 1m to 1d.
+        new_operator: Make a new first operator and its operator.json: the old secrets are lost.
     """
     surroundings = Surroundings.of_this_process()
     settings = ServeSettings(
@@ -92,7 +116,16 @@ def serve(
         control=_control(control),
         manners=Manners(lenient_post=lenient_post),
         impacts_take=None if impacts_take is None else parse_duration(impacts_take),
+        webhook_allow=load_allowed(webhook_allow),
         systemd=Systemd(surroundings.notify_socket),
+        trust=TrustSettings(
+            certificate=tls_cert,
+            key=tls_key,
+            authority=tls_ca,
+            names=tls_name,
+            token_lasts=_lifetime(token_lifetime),
+            new_operator=new_operator,
+        ),
     )
     say = _say_json if as_json else _say
     serve_forever(settings, start_logging(log_format), say)
@@ -216,13 +249,14 @@ def _listener(text: str) -> Listener:
 
 
 def _control(text: str) -> tuple[str, int]:
-    host, port = _host_and_port(text, "--control")
-    if not ip_address(host).is_loopback:
-        raise Refused(
-            f"--control {text}: the operators' API is plain HTTP, so it listens on loopback only; "
-            "reach it from elsewhere through an SSH tunnel"
-        )
-    return host, port
+    return _host_and_port(text, "--control")
+
+
+def _lifetime(text: str) -> timedelta:
+    length = parse_duration(text)
+    if not TOKEN_LASTS_MIN <= length <= TOKEN_LASTS_MAX:
+        raise Malformed(f"--token-lifetime is from 1m to 1d, not {text}")
+    return length
 
 
 def _host_and_port(text: str, option: str) -> tuple[str, int]:
@@ -248,7 +282,7 @@ def _is_free(port: int) -> bool:
 def _say(serving: Serving) -> None:
     for place in serving.metadata:
         print(f"metadata http://{place.name}")  # noqa: T201
-    print(f"control {serving.control} (token in {serving.data.path / 'token'})", flush=True)  # noqa: T201
+    print(f"control {serving.control} (credentials in {serving.data.operator})", flush=True)  # noqa: T201
 
 
 def _say_json(serving: Serving) -> None:

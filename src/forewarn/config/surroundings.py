@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 
@@ -16,19 +16,24 @@ class Surroundings:
     data_directory: Path | None = None
     # FOREWARN_ENDPOINT: the address of a service elsewhere.
     endpoint: str | None = None
-    # FOREWARN_TOKEN: what to show to it.
-    token: str | None = None
+    # FOREWARN_CA: the file by which its certificate is known.
+    ca: Path | None = None
+    # FOREWARN_CLIENT_ID and FOREWARN_CLIENT_SECRET: who logs in to it.
+    client_id: str | None = None
+    client_secret: str | None = field(default=None, repr=False)
     # NOTIFY_SOCKET: where systemd wants to be told how the service is.
     notify_socket: str | None = None
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> Surroundings:
         """What these variables say. An empty one says nothing, as shells have it."""
-        data = environ.get("FOREWARN_DATA")
+        data, ca = environ.get("FOREWARN_DATA"), environ.get("FOREWARN_CA")
         return cls(
             data_directory=Path(data) if data else None,
             endpoint=environ.get("FOREWARN_ENDPOINT") or None,
-            token=environ.get("FOREWARN_TOKEN") or None,
+            ca=Path(ca) if ca else None,
+            client_id=environ.get("FOREWARN_CLIENT_ID") or None,
+            client_secret=environ.get("FOREWARN_CLIENT_SECRET") or None,
             notify_socket=environ.get("NOTIFY_SOCKET") or None,
         )
 

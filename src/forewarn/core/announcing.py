@@ -6,8 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from forewarn.core import events, ledgers, periods, spacing, starting, wishes
+from forewarn.core import (
+    events,
+    ledgers,
+    periods,
+    presences,
+    scopes,
+    spacing,
+    starting,
+    wishes,
+)
 from forewarn.core.events import (
+    ANNOUNCED_TYPES,
     Audience,
     Cause,
     Event,
@@ -54,12 +64,16 @@ def announce(
 ) -> Announced:
     """Put the events that a wish needs before the scope, and start those that need no waiting.
 
+    No event is made for machines that are already as they shall be.
+
     Raises: Unknown, Refused.
     """
     scope = ledger.scope
     _check_cause(wish)
     _check_periods(wish)
-    groups = wishes.groups(wishes.targets(scope, wish))
+    targets = wishes.targets(scope, wish)
+    _refuse_uncertain(ledger, wish)
+    groups = wishes.groups(targets)
     audience = _audience(ledger, wish)
     notice = _notice(scope, wish, audience)
     _check_user_operations(ledger, wish, len(groups))
@@ -97,6 +111,7 @@ def _enter(ledger: Ledger, event: Event, now: datetime, rules: Periods, actor: A
         policy = Actor(Role.POLICY, _AUTO_APPROVAL[event.type].value)
         approved = starting.approve(decision.ledger, (event.id,), policy, now)
         decision = ledgers.then(decision, approved)
+    decision = ledgers.then(decision, starting.approve_if_all_down(decision.ledger, now))
     return ledgers.then(decision, starting.start_if_free(decision.ledger, event.id, now, rules))
 
 
@@ -148,7 +163,32 @@ def _check_periods(wish: Wish) -> None:
         )
 
 
+def _refuse_uncertain(ledger: Ledger, wish: Wish) -> None:
+    """Refuse what depends on how another operation ends: whether the machine will run then.
+
+    One that is going down is not "running already". Hardware asks nobody, and a machine can be
+    deleted however that ends.
+    """
+    if wish.cause is Cause.HARDWARE_FAILURE or wish.type is EventType.TERMINATE:
+        return
+    names = {name.lower() for name in wish.machines}
+    for event in ledger.open_events:
+        is_certain = event.status is EventStatus.STARTED or event.audience is Audience.OPERATORS
+        changes = event.type in presences.AFTER and is_certain
+        shared = [name for name in event.machines if name.lower() in names]
+        if changes and shared and presences.POWER_TYPES & {event.type, wish.type}:
+            after = presences.AFTER[event.type].value
+            raise Refused(
+                f"{shared[0]} is about to be {after}, by {event.type.value} {event.id}: "
+                "wait until that is over"
+            )
+
+
 def _audience(ledger: Ledger, wish: Wish) -> Audience:
+    if wish.type not in ANNOUNCED_TYPES:
+        is_told = wish.type is EventType.REIMAGE and ledger.is_enabled
+        is_told = is_told and scopes.os_image_notice(ledger.scope) is not None
+        return Audience.GUESTS if is_told else Audience.OPERATORS
     reason = _why_not_told(ledger, wish)
     if reason is None:
         return Audience.GUESTS
@@ -166,7 +206,7 @@ def _why_not_told(ledger: Ledger, wish: Wish) -> str | None:
             f"scope {scope.id} is not enabled: none of its VMs has asked for scheduled events "
             'in the last 24 hours; set enabled = "always" in the fleet file, or '
         )
-    if wish.type is EventType.TERMINATE and scope.terminate_notice is None:
+    if wish.type is EventType.TERMINATE and scopes.terminate_notice(scope) is None:
         if scope.kind is not ScopeKind.SCALE_SET:
             return (
                 f"scope {scope.id} is of kind {scope.kind.value}, and only VMs of a scale set are "
@@ -174,6 +214,8 @@ def _why_not_told(ledger: Ledger, wish: Wish) -> str | None:
             )
         if scope.spot:
             return f"scope {scope.id} is a spot scale set, which has no terminate notification; "
+        if scope.owner.terminate_notice == scopes.OFF:
+            return f"the owner of scope {scope.id} has turned terminate notification off; "
         return (
             f"terminate notification is off for scope {scope.id}: "
             'set terminate_notice = "5m" (up to "15m") on the scale set in the fleet file, or '
@@ -187,11 +229,7 @@ def _notice(scope: Scope, wish: Wish, audience: Audience) -> timedelta:
         raise Refused("a hardware failure gives no notice: leave --notice out")
     if audience is Audience.OPERATORS or wish.cause is Cause.HARDWARE_FAILURE:
         return timedelta()
-    if wish.type is EventType.TERMINATE:
-        assert scope.terminate_notice is not None, "without it nobody is told"
-        minimum = scope.terminate_notice
-    else:
-        minimum = periods.MINIMUM_NOTICE[wish.type]
+    minimum = _minimum(scope, wish.type)
     if wish.notice is None:
         if wish.cause is Cause.PREDICTED_FAILURE:
             return max(minimum, periods.PREDICTED_FAILURE_NOTICE)
@@ -203,6 +241,16 @@ def _notice(scope: Scope, wish: Wish, audience: Audience) -> timedelta:
             "give at least that, or leave --notice out"
         )
     return wish.notice
+
+
+def _minimum(scope: Scope, event_type: EventType) -> timedelta:
+    chosen = {
+        EventType.TERMINATE: scopes.terminate_notice(scope),
+        EventType.REIMAGE: scopes.os_image_notice(scope),
+    }
+    minimum = chosen.get(event_type) or periods.MINIMUM_NOTICE.get(event_type)
+    assert minimum is not None, "without one nobody is told"
+    return minimum
 
 
 def _check_user_operations(ledger: Ledger, wish: Wish, adding: int) -> None:
@@ -221,5 +269,5 @@ def _is_auto_approved(scope: Scope, event: Event) -> bool:
     return (
         event.source is EventSource.USER
         and event.audience is Audience.GUESTS
-        and _AUTO_APPROVAL.get(event.type) in scope.auto_approve
+        and _AUTO_APPROVAL.get(event.type) in scopes.auto_approvals(scope)
     )

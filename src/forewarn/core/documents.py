@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 from forewarn.core.events import Audience, Event, EventSource, EventStatus, EventType
 from forewarn.core.names import EventId, Incarnation, MachineName
@@ -13,10 +13,11 @@ from forewarn.core.names import EventId, Incarnation, MachineName
 FIRST_INCARNATION: Final = Incarnation(1)
 # Clients decode the number into 32 signed bits.
 INCARNATION_MAX: Final = Incarnation(2**31 - 1)
+# Azure does not say as what an OS image's replacement is shown; that it ends in a boot is certain.
+SHOWN_AS: Final[Mapping[EventType, EventType]] = {EventType.REIMAGE: EventType.REBOOT}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notice:
+class Notice(NamedTuple):
     """The face an event shows to guests."""
 
     id: EventId
@@ -44,7 +45,7 @@ def notices(events: Iterable[Event]) -> tuple[Notice, ...]:
         Notice(
             id=event.id,
             status=event.status,
-            type=event.type,
+            type=SHOWN_AS.get(event.type, event.type),
             machines=event.machines,
             not_before=event.not_before if event.status is EventStatus.SCHEDULED else None,
             description=event.description,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
@@ -10,6 +9,7 @@ from forewarn.core import ledgers, periods
 from forewarn.core.journal import SERVICE, Actor, What
 from forewarn.core.ledgers import Decision, Ledger
 from forewarn.core.scopes import Enabling
+from forewarn.core.values import replace
 
 
 class Freshness(NamedTuple):

@@ -10,12 +10,13 @@ event leaves the document, and its absence is what tells a guest that it may rec
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Final
 
 from forewarn.core.names import EventId, MachineName
+from forewarn.core.values import replace
 from forewarn.errors import IllegalTransition, NoticeNotServed
 
 
@@ -27,6 +28,21 @@ class EventType(Enum):
     REDEPLOY = "Redeploy"
     PREEMPT = "Preempt"
     TERMINATE = "Terminate"
+    # What owners do to their own machines. No guest ever reads these words.
+    POWER_OFF = "PowerOff"
+    START = "Start"
+    DEALLOCATE = "Deallocate"
+    REIMAGE = "Reimage"
+
+
+# The types that guests know. Of the others, a Reimage may be announced, and is shown as a Reboot.
+ANNOUNCED_TYPES: Final = (
+    EventType.FREEZE,
+    EventType.REBOOT,
+    EventType.REDEPLOY,
+    EventType.PREEMPT,
+    EventType.TERMINATE,
+)
 
 
 class EventSource(Enum):
@@ -91,6 +107,9 @@ TRANSITIONS: Final[Mapping[tuple[EventStatus | None, Step], EventStatus]] = {
     (EventStatus.COMPLETED, Step.APPROVE): EventStatus.COMPLETED,
     (EventStatus.CANCELED, Step.APPROVE): EventStatus.CANCELED,
 }
+
+
+_OPEN: Final = (EventStatus.SCHEDULED, EventStatus.STARTED)
 
 
 class Result(Enum):
@@ -162,7 +181,7 @@ class Event:
     @property
     def is_open(self) -> bool:
         """Not over yet: Scheduled or Started."""
-        return self.status in (EventStatus.SCHEDULED, EventStatus.STARTED)
+        return self.status in _OPEN
 
     @property
     def first_not_before(self) -> datetime:
@@ -203,27 +222,27 @@ def is_due(event: Event, now: datetime) -> bool:
 
 def approve(event: Event, approval: Approval) -> Event:
     """Release the event on behalf of all its machines. The first approval is the one kept."""
-    approved = _advance(event, Step.APPROVE)
+    status = _advance(event, Step.APPROVE)
     if event.status is not EventStatus.SCHEDULED or event.approval is not None:
         return event
-    return replace(approved, approval=approval)
+    return replace(event, status=status, approval=approval)
 
 
 def start(event: Event, *, now: datetime) -> Event:
     """Begin the impact. Refused while the event is neither approved nor due."""
-    started = _advance(event, Step.START)
+    status = _advance(event, Step.START)
     if not is_due(event, now):
         raise NoticeNotServed(event.id, event.not_before.isoformat())
-    return replace(started, started_at=now, hold="")
+    return replace(event, status=status, started_at=now, hold="")
 
 
 def postpone(event: Event, *, to: datetime) -> Event:
     """Move NotBefore later, keeping the one shown before."""
-    postponed = _advance(event, Step.POSTPONE)
+    status = _advance(event, Step.POSTPONE)
     assert to > event.not_before, "the rules of postponing are the ledger's; later is the least"
     earlier = (*event.earlier, event.not_before)
     # What held it when it was due may be over when it is due again.
-    return replace(postponed, not_before=to, earlier=earlier, hold="")
+    return replace(event, status=status, not_before=to, earlier=earlier, hold="")
 
 
 def conclude(event: Event, outcome: Outcome) -> Event:
@@ -236,18 +255,18 @@ def conclude(event: Event, outcome: Outcome) -> Event:
 
 def complete(event: Event, *, now: datetime) -> Event:
     """End a started event: the impact is over on all machines."""
-    completed = _advance(event, Step.COMPLETE)
+    status = _advance(event, Step.COMPLETE)
     assert not event.unfinished, "an event ends when its orders are over"
-    return replace(completed, ended_at=now)
+    return replace(event, status=status, ended_at=now)
 
 
 def cancel(event: Event, *, now: datetime) -> Event:
     """End an event which never started: there will be no impact."""
-    return replace(_advance(event, Step.CANCEL), ended_at=now, hold="")
+    return replace(event, status=_advance(event, Step.CANCEL), ended_at=now, hold="")
 
 
-def _advance(event: Event, step: Step) -> Event:
+def _advance(event: Event, step: Step) -> EventStatus:
     status = TRANSITIONS.get((event.status, step))
     if status is None:
         raise IllegalTransition(event.id, event.status.value, step.value)
-    return replace(event, status=status)
+    return status

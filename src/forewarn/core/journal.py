@@ -19,6 +19,8 @@ class Role(Enum):
     OPERATOR = "operator"
     POLICY = "policy"
     SERVICE = "service"
+    # Whoever shows nothing by which we would know it.
+    STRANGER = "stranger"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,12 @@ class What(Enum):
     BACKED_UP = "backed up"
     RESTORED = "restored"
     PRUNED = "pruned"
+    PRINCIPAL_ADDED = "principal added"
+    PRINCIPAL_REVOKED = "principal revoked"
+    ROTATED = "secret rotated"
+    LOGIN_REFUSED = "login refused"
+    CALL_REFUSED = "call refused"
+    WEBHOOK = "webhook"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

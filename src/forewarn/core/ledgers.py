@@ -7,7 +7,7 @@ the journal entries that say why; committing both together is the service's work
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from forewarn.core.documents import FIRST_INCARNATION, INCARNATION_MAX, Document, notices
@@ -15,6 +15,7 @@ from forewarn.core.events import Audience, Event, EventSource
 from forewarn.core.journal import Actor, Entry, What
 from forewarn.core.names import EventId, Incarnation, Revision
 from forewarn.core.scopes import Enabling, Scope
+from forewarn.core.values import replace
 from forewarn.errors import UnknownEvent
 
 
@@ -97,6 +98,8 @@ def note(
 
 def then(decision: Decision, following: Decision) -> Decision:
     """Two decisions as one, the second having been taken on the first one's ledger."""
+    if not following.entries and following.ledger is decision.ledger:
+        return decision
     return Decision(following.ledger, decision.entries + following.entries)
 
 

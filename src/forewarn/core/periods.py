@@ -18,6 +18,8 @@ MINIMUM_NOTICE: Final[Mapping[EventType, timedelta]] = {
 }
 TERMINATE_NOTICE_MIN: Final = timedelta(minutes=5)
 TERMINATE_NOTICE_MAX: Final = timedelta(minutes=15)
+# Nor is Reimage, whose notice is the owner's setting.
+OS_IMAGE_NOTICE_MAX: Final = timedelta(minutes=15)
 
 # Further ahead than this nobody plans; it also keeps sums of times within the calendar.
 ANNOUNCED_AHEAD_MAX: Final = timedelta(days=366)
@@ -38,6 +40,10 @@ TYPICAL_DURATION: Final[Mapping[EventType, timedelta]] = {
     EventType.REDEPLOY: timedelta(minutes=3),
     EventType.PREEMPT: timedelta(seconds=5),
     EventType.TERMINATE: timedelta(seconds=10),
+    EventType.POWER_OFF: timedelta(seconds=2),
+    EventType.START: timedelta(seconds=3),
+    EventType.DEALLOCATE: timedelta(seconds=3),
+    EventType.REIMAGE: timedelta(seconds=10),
 }
 
 
@@ -59,6 +65,9 @@ class Periods:
     redeploy_limit: timedelta = timedelta(minutes=30)
     preempt_limit: timedelta = timedelta(minutes=10)
     terminate_limit: timedelta = timedelta(minutes=10)
+    # Powering off, starting and deallocating.
+    power_limit: timedelta = timedelta(minutes=10)
+    reimage_limit: timedelta = timedelta(minutes=30)
 
     def __post_init__(self) -> None:
         lengths = (self.margin, self.recovery, self.postpone_max)
@@ -73,6 +82,10 @@ class Periods:
             EventType.REDEPLOY: self.redeploy_limit,
             EventType.PREEMPT: self.preempt_limit,
             EventType.TERMINATE: self.terminate_limit,
+            EventType.POWER_OFF: self.power_limit,
+            EventType.START: self.power_limit,
+            EventType.DEALLOCATE: self.power_limit,
+            EventType.REIMAGE: self.reimage_limit,
         }
         return limits[event.type] + (event.duration or timedelta())
 

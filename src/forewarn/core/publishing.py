@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 
 from forewarn.core import events, ledgers, periods, spacing
@@ -10,6 +9,7 @@ from forewarn.core.events import Event, EventStatus
 from forewarn.core.journal import SERVICE, What
 from forewarn.core.ledgers import Decision, Ledger
 from forewarn.core.periods import Periods
+from forewarn.core.values import replace
 
 
 def unpublished(ledger: Ledger) -> tuple[Event, ...]:

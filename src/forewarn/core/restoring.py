@@ -12,14 +12,13 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Final
 
-from forewarn.core import events, ledgers, periods, spacing, starting
+from forewarn.core import events, ledgers, periods, presences, spacing, starting
 from forewarn.core.documents import INCARNATION_MAX
 from forewarn.core.events import Audience, Event, EventStatus, Outcome, Result
 from forewarn.core.journal import Actor, What
 from forewarn.core.ledgers import Decision, Ledger
 from forewarn.core.names import EventId, Incarnation
 from forewarn.core.periods import Periods
-from forewarn.core.scopes import Presence
 from forewarn.errors import Refused
 
 # A scope's document would have to change this often each second, day and night, to be overtaken.
@@ -93,7 +92,11 @@ def _again(
     actor: Actor,
 ) -> Decision:
     """Announce the event anew, under a new id and with its full notice, to those still there."""
-    there = {m.name for m in ledger.scope.machines if m.presence is Presence.RUNNING}
+    there = {
+        machine.name
+        for machine in ledger.scope.machines
+        if presences.is_concerned(event.type, machine.presence)
+    }
     machines = tuple(name for name in event.machines if name in there)
     if event.audience is Audience.OPERATORS or not machines:
         return Decision(ledger)

@@ -1,21 +1,27 @@
 """Keeping a scope's roster in step with what its sources declare.
 
 A source (a fleet file, the control API, a fabric's census) adds, changes and removes only the
-machines it declared itself. A scope is never deleted: one without machines keeps its ledger, so
-that its incarnation goes on should it come back.
+machines it declared itself. What owners set through the API is nobody's declaration, and outlives
+them all. A scope is never deleted: one without machines keeps its ledger, so that its incarnation
+goes on should it come back.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from datetime import datetime
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from datetime import datetime, timedelta
+from typing import Final
 
 from forewarn.core import ledgers, scopes, starting
 from forewarn.core.journal import Actor, What
 from forewarn.core.ledgers import Decision, Ledger
 from forewarn.core.names import MachineName
-from forewarn.core.scopes import Machine, Origin, Scope
-from forewarn.errors import Refused
+from forewarn.core.periods import spell
+from forewarn.core.scopes import Machine, Origin, OwnerPolicies, Presence, Scope, ScopeKind
+from forewarn.errors import Refused, Unknown
+
+_UNSET: Final = OwnerPolicies()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +46,14 @@ def enroll(
     machines = _merged(before, declared, origin)
     kept = {machine.name.lower() for machine in machines}
     removed = [m.name for m in before.machines if m.name.lower() not in kept]
-    scope = replace(declared.scope, machines=machines)
+    scope = replace(
+        declared.scope,
+        machines=machines,
+        origin=_claimed(before, origin),
+        # Only the API has a say in these, and it may leave them as they are.
+        owner=before.owner if declared.scope.owner == _UNSET else declared.scope.owner,
+        kept=declared.scope.kept or before.kept,
+    )
     scopes.check(scope)
     _refuse_moves(ledger, scope)
     decision = Decision(replace(ledger, scope=scope))
@@ -54,11 +67,109 @@ def enroll(
 
 
 def withdraw(ledger: Ledger, origin: Origin, actor: Actor, now: datetime) -> Decision:
-    """Take all machines of a source out of the scope: it no longer declares the scope at all."""
-    others = tuple(m for m in ledger.scope.machines if m.origin is not origin)
-    if len(others) == len(ledger.scope.machines):
+    """Take all machines of a source out of the scope: it no longer declares the scope at all.
+
+    What the API declared is its owner's, and gone with what the owner set.
+    """
+    scope = ledger.scope
+    others = tuple(machine for machine in scope.machines if machine.origin is not origin)
+    if len(others) == len(scope.machines) and scope.origin is not origin:
         return Decision(ledger)
-    return enroll(ledger, Declaration(replace(ledger.scope, machines=())), origin, actor, now)
+    decision = enroll(ledger, Declaration(replace(scope, machines=())), origin, actor, now)
+    if scope.origin is not origin:
+        return decision
+    left = replace(decision.ledger.scope, origin=next((m.origin for m in others), None))
+    if origin is Origin.API:
+        left = replace(left, owner=_UNSET, kept="")
+    return Decision(replace(decision.ledger, scope=left), decision.entries)
+
+
+def declare(
+    ledger: Ledger, declared: Declaration, origin: Origin, actor: Actor, now: datetime
+) -> Decision:
+    """As `enroll`, for a source that declares scopes one by one, and so declares none by accident.
+
+    A machine of this source that was deleted comes back, as a new one.
+
+    Raises: as `enroll`; Refused if another source declared the scope or if it is of another kind.
+    """
+    before = ledger.scope
+    if before.origin not in (None, origin):
+        raise Refused(_not_yours(before, origin))
+    if before.origin is origin and before.kind is not declared.scope.kind:
+        raise Refused(
+            f"scope {before.id} is of kind {before.kind.value} and cannot become "
+            f"{declared.scope.kind.value}: delete it first, or choose another name"
+        )
+    wanted = {m.name.lower() for m in declared.scope.machines if m.presence is Presence.RUNNING}
+    there = tuple(
+        machine
+        for machine in before.machines
+        if machine.presence is not Presence.DELETED
+        or machine.origin is not origin
+        or machine.name.lower() not in wanted
+    )
+    cleared = replace(ledger, scope=replace(before, machines=there))
+    decision = enroll(cleared, declared, origin, actor, now)
+    scopes.check_owner(decision.ledger.scope)
+    return decision
+
+
+def remove(ledger: Ledger, name: str, origin: Origin, actor: Actor, now: datetime) -> Decision:
+    """Drop a machine's record for good; with its only machine, a standalone scope is no more.
+
+    Raises: Unknown, Refused if another source declared the machine or if it has an open event.
+    """
+    scope = ledger.scope
+    machine = _machine(scope, name)
+    if machine.origin is not origin:
+        raise Refused(
+            f"{machine.name} of scope {scope.id} is declared by the {machine.origin.value}: "
+            f"the {origin.value} cannot remove it; take it out there"
+        )
+    for event in ledger.open_events:
+        if machine.name in event.machines:
+            raise Refused(
+                f"{machine.name} of scope {scope.id} has an open event, {event.id}: "
+                "cancel it or let it end before removing the VM"
+            )
+    rest = tuple(m for m in scope.machines if m is not machine)
+    if not rest and scope.kind is ScopeKind.STANDALONE:
+        return withdraw(ledger, origin, actor, now)
+    after = replace(ledger, scope=replace(scope, machines=rest))
+    return ledgers.note(after, What.ROSTER, actor, now, None, f"removed {machine.name}")
+
+
+def amend_policies(
+    ledger: Ledger, policies: OwnerPolicies, actor: Actor, now: datetime, kept: str | None = None
+) -> Decision:
+    """The ledger with what its owner set, whoever declared the scope; it concerns events to come.
+
+    `kept` replaces what is kept for the owner; None leaves it. Raises: Refused.
+    """
+    before = ledger.scope
+    scope = replace(before, owner=policies, kept=before.kept if kept is None else kept)
+    scopes.check_owner(scope)
+    if scope == before:
+        return Decision(ledger)
+    changed = ", ".join(_spelled(before.owner, policies)) or "what is kept for the owner"
+    text = f"the owner changed {changed}"
+    return ledgers.note(replace(ledger, scope=scope), What.ROSTER, actor, now, None, text)
+
+
+def keep(ledger: Ledger, name: str | None, text: str, actor: Actor, now: datetime) -> Decision:
+    """Keep a text for the owner of a machine, or of the scope (None). Raises: Unknown."""
+    scope = ledger.scope
+    if name is None:
+        return amend_policies(ledger, scope.owner, actor, now, text)
+    machine = _machine(scope, name)
+    if machine.kept == text:
+        return Decision(ledger)
+    kept = replace(machine, kept=text)
+    machines = tuple(kept if m is machine else m for m in scope.machines)
+    after = replace(ledger, scope=replace(scope, machines=machines))
+    note = f"the owner changed what is kept for {machine.name}"
+    return ledgers.note(after, What.ROSTER, actor, now, None, note)
 
 
 def differences(before: Scope, after: Scope) -> str:
@@ -69,9 +180,46 @@ def differences(before: Scope, after: Scope) -> str:
     parts += [f"removed {machine.name}" for name, machine in old.items() if name not in new]
     parts += [f"changed {m.name}" for name, m in new.items() if name in old and old[name] != m]
     is_new = not before.machines and parts
-    if not is_new and replace(before, machines=()) != replace(after, machines=()):
+    # Which source speaks for the scope follows from who declared it; that is told with the roster.
+    if not is_new and _settings(before) != _settings(after):
         parts.append("changed the scope's settings")
     return ", ".join(parts)
+
+
+def _settings(scope: Scope) -> Scope:
+    return replace(scope, machines=(), origin=None)
+
+
+def _claimed(before: Scope, origin: Origin) -> Origin:
+    """Who speaks for a scope that several sources declare: the API only if nobody else does."""
+    return origin if before.origin in (None, Origin.API) else before.origin
+
+
+def _not_yours(scope: Scope, origin: Origin) -> str:
+    assert scope.origin is not None, "what nobody declared is anybody's"
+    return (
+        f"scope {scope.id} is declared by the {scope.origin.value}, so the {origin.value} cannot "
+        "add, change or remove its VMs: change it there; its owner's policies can be set here"
+    )
+
+
+def _machine(scope: Scope, name: str) -> Machine:
+    machine = scope.machine(name)
+    if machine is None:
+        raise Unknown(f"no VM {name} in scope {scope.id}; `forewarn fleet` lists them")
+    return machine
+
+
+def _spelled(before: OwnerPolicies, after: OwnerPolicies) -> Iterator[str]:
+    for member in fields(OwnerPolicies):
+        value = getattr(after, member.name)
+        if value == getattr(before, member.name):
+            continue
+        if isinstance(value, timedelta):
+            spelled = "off" if value == scopes.OFF else spell(value)
+        else:
+            spelled = "as declared" if value is None else ("off", "on")[value]
+        yield f"{member.name.replace('_', ' ')} to {spelled}"
 
 
 def _refuse_clash(before: Scope, declared: Scope, origin: Origin) -> None:
@@ -116,6 +264,7 @@ def _merged(before: Scope, declared: Declaration, origin: Origin) -> tuple[Machi
             settled.add(machine.name)
             machine = replace(machine, update_domain=known.update_domain)
         # A machine that was preempted or terminated does not come back by being declared still.
-        machines.append(replace(machine, origin=origin, presence=known.presence))
+        kept = machine.kept or known.kept
+        machines.append(replace(machine, origin=origin, presence=known.presence, kept=kept))
     machines += (replace(machine, origin=origin) for machine in wanted.values())
     return scopes.spread(machines, settled, count)

@@ -10,7 +10,12 @@ from enum import Enum
 from typing import Final
 
 from forewarn.core.names import HostName, MachineName, ScopeId, scope_id
-from forewarn.core.periods import TERMINATE_NOTICE_MAX, TERMINATE_NOTICE_MIN
+from forewarn.core.periods import (
+    OS_IMAGE_NOTICE_MAX,
+    TERMINATE_NOTICE_MAX,
+    TERMINATE_NOTICE_MIN,
+    spell,
+)
 from forewarn.errors import Refused
 
 UPDATE_DOMAINS_MAX: Final = 20
@@ -43,10 +48,12 @@ class AutoApproval(Enum):
 
 
 class Presence(Enum):
-    """Whether a machine is still there to be maintained."""
+    """Whether a machine is there to be acted on; what may happen when is in `presences`."""
 
     RUNNING = "running"
-    # Preempted: the record stays, the machine is not running.
+    # Powered off by its owner: it keeps its place on its host.
+    STOPPED = "stopped"
+    # Preempted, or given up by its owner: the record stays, the machine has no host.
     DEALLOCATED = "deallocated"
     # Terminated: kept only so that its fleet file does not bring it back by accident.
     DELETED = "deleted"
@@ -75,6 +82,30 @@ class Machine:
     size: str = ""
     zone: str = ""
     tags: tuple[tuple[str, str], ...] = ()
+    # JSON text that the API keeps for the owner, and which means nothing to any rule.
+    kept: str = ""
+
+
+# An owner's word that a notification is off, whatever is declared.
+OFF: Final = timedelta()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnerPolicies:
+    """What a scope's owner set through the API: it outlives every declaration, and wins over it.
+
+    None: as declared.
+    """
+
+    approve_reboot: bool | None = None
+    approve_redeploy: bool | None = None
+    terminate_notice: timedelta | None = None
+    # Before a Reimage; no declaration has this one.
+    os_image_notice: timedelta | None = None
+    # Approve whatever waits for an approval while no machine runs that could give it.
+    all_instances_down: bool = True
+    # Whether changes are wanted in Event Grid's form; kept for whoever publishes.
+    event_grid: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +127,11 @@ class Scope:
     # None: the service's own setting.
     recovery: timedelta | None = None
     location: str = ""
+    # Which source declared the scope; None: none does (any more).
+    origin: Origin | None = Origin.FILE
+    owner: OwnerPolicies = OwnerPolicies()
+    # As a machine's.
+    kept: str = ""
 
     @property
     def id(self) -> ScopeId:
@@ -105,6 +141,68 @@ class Scope:
         """The machine of that name; names ignore case, as Azure's do."""
         wanted = name.lower()
         return next((m for m in self.machines if m.name.lower() == wanted), None)
+
+
+def auto_approvals(scope: Scope) -> tuple[AutoApproval, ...]:
+    """The user operations that start at once: as declared, unless the owner said otherwise."""
+    said = {
+        AutoApproval.USER_REBOOT: scope.owner.approve_reboot,
+        AutoApproval.USER_REDEPLOY: scope.owner.approve_redeploy,
+    }
+    kept = (policy for policy in scope.auto_approve if said[policy] is None)
+    return (*kept, *(policy for policy, given in said.items() if given))
+
+
+def terminate_notice(scope: Scope) -> timedelta | None:
+    """The notice before a Terminate: as declared, unless the owner said otherwise; None: off."""
+    said = scope.owner.terminate_notice
+    if said is None:
+        return scope.terminate_notice
+    # A file may have made it spot since then.
+    applies = said != OFF and scope.kind is ScopeKind.SCALE_SET and not scope.spot
+    return said if applies else None
+
+
+def os_image_notice(scope: Scope) -> timedelta | None:
+    """The notice before a Reimage; None: off."""
+    said = scope.owner.os_image_notice
+    applies = said is not None and said != OFF and scope.kind is ScopeKind.SCALE_SET
+    return said if applies else None
+
+
+def is_all_down(scope: Scope) -> bool:
+    """Whether there are machines, and none runs that could approve anything."""
+    presences = [machine.presence for machine in scope.machines]
+    return bool(presences) and Presence.RUNNING not in presences
+
+
+def check_owner(scope: Scope) -> None:
+    """Refuse what a scope's owner cannot set. Raises: Refused."""
+    _check_owned(
+        scope, scope.owner.terminate_notice, "terminate", TERMINATE_NOTICE_MIN, TERMINATE_NOTICE_MAX
+    )
+    _check_owned(scope, scope.owner.os_image_notice, "OS image", OFF, OS_IMAGE_NOTICE_MAX)
+    if scope.spot and (scope.owner.terminate_notice or OFF) != OFF:
+        raise Refused(
+            f"scope {scope.id} is spot: Azure gives no terminate notice there; leave one out"
+        )
+
+
+def _check_owned(
+    scope: Scope, notice: timedelta | None, what: str, least: timedelta, most: timedelta
+) -> None:
+    if notice is None or notice == OFF:
+        return
+    if scope.kind is not ScopeKind.SCALE_SET:
+        raise Refused(
+            f"scope {scope.id} is of kind {scope.kind.value}: only a scale set has {what} "
+            "notification; leave it out"
+        )
+    if not least <= notice <= most:
+        bounds = f"{spell(least)} to {spell(most)}" if least else f"at most {spell(most)}"
+        raise Refused(
+            f"scope {scope.id} cannot have {what} notification {spell(notice)} ahead: give {bounds}"
+        )
 
 
 def check(scope: Scope) -> None:

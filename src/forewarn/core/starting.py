@@ -6,10 +6,9 @@ guests; whatever follows can be repeated.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 
-from forewarn.core import events, ledgers, periods
+from forewarn.core import events, ledgers, periods, presences, scopes
 from forewarn.core.events import (
     Approval,
     Audience,
@@ -25,13 +24,13 @@ from forewarn.core.ledgers import Decision, Ledger
 from forewarn.core.names import EventId, MachineName
 from forewarn.core.periods import Periods
 from forewarn.core.scopes import Presence, Scope
+from forewarn.core.values import replace
 from forewarn.errors import IllegalTransition, Refused, UnknownEvent
 
 MAINTENANCE_TYPES = (EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY)
-FINAL_PRESENCE = {
-    EventType.PREEMPT: Presence.DEALLOCATED,
-    EventType.TERMINATE: Presence.DELETED,
-}
+# What is promised for a certain time and cannot be moved.
+UNMOVABLE_TYPES = (EventType.PREEMPT, EventType.TERMINATE)
+ALL_DOWN = Actor(Role.POLICY, "all-instances-down")
 
 
 def is_maintenance(event: Event) -> bool:
@@ -131,6 +130,20 @@ def approve(ledger: Ledger, ids: tuple[str, ...], actor: Actor, now: datetime) -
     return decision
 
 
+def is_approved_if_all_down(ledger: Ledger, event: Event) -> bool:
+    """Whether an event waits for machines none of which runs, and its owner wants no waiting then."""
+    waits = event.status is EventStatus.SCHEDULED and event.approval is None
+    is_owners_will = ledger.scope.owner.all_instances_down
+    is_told = event.audience is Audience.GUESTS
+    return waits and is_told and is_owners_will and scopes.is_all_down(ledger.scope)
+
+
+def approve_if_all_down(ledger: Ledger, now: datetime) -> Decision:
+    """Approve by policy what nobody is there to approve."""
+    waiting = [e.id for e in ledger.events if is_approved_if_all_down(ledger, e)]
+    return approve(ledger, tuple(waiting), ALL_DOWN, now)
+
+
 def cancel(ledger: Ledger, event_id: str, actor: Actor, now: datetime, why: str = "") -> Decision:
     """Call an event off before it has started. Raises: UnknownEvent, IllegalTransition."""
     canceled = events.cancel(ledger.event(event_id), now=now)
@@ -142,7 +155,7 @@ def postpone(
 ) -> Decision:
     """Move an event's NotBefore later, within limits. Raises: UnknownEvent, Refused."""
     event = ledger.event(event_id)
-    if event.type in FINAL_PRESENCE:
+    if event.type in UNMOVABLE_TYPES:
         raise Refused(f"a {event.type.value} cannot be postponed")
     if event.audience is Audience.OPERATORS:
         raise Refused(f"event {event.id} is unannounced: it has no notice to lengthen")
@@ -174,16 +187,17 @@ def conclude_and_maybe_complete(event: Event, outcome: Outcome, now: datetime) -
 
 
 def report(ledger: Ledger, event_id: EventId, outcome: Outcome, actor: Actor) -> Decision:
-    """Note what became of an order: the event may end, and the machine may be gone."""
+    """Note what became of an order: the event may end, and the machine's presence change."""
     event = conclude_and_maybe_complete(ledger.event(event_id), outcome, outcome.at)
     what = What.REPORTED if event.is_open else What.COMPLETED
     text = f"{outcome.machine}: {outcome.result.value}"
     if outcome.detail:
         text += f", {outcome.detail}"
     decision = ledgers.note(ledger, what, actor, outcome.at, event, text)
-    if outcome.result is Result.DONE and event.type in FINAL_PRESENCE:
-        gone = depart(decision.ledger, outcome.machine, FINAL_PRESENCE[event.type], outcome.at)
-        decision = ledgers.then(decision, gone)
+    if outcome.result is Result.DONE and event.type in presences.AFTER:
+        after = presences.AFTER[event.type]
+        changed = change_presence(decision.ledger, outcome.machine, after, outcome.at)
+        decision = ledgers.then(decision, changed)
     return decision
 
 
@@ -208,30 +222,38 @@ def resolve(ledger: Ledger, event_id: str, result: Result, actor: Actor, now: da
     return decision
 
 
-def depart(ledger: Ledger, machine: MachineName, presence: Presence, now: datetime) -> Decision:
-    """A machine is gone: it leaves every scheduled event; one left without machines is off."""
+def change_presence(
+    ledger: Ledger, machine: MachineName, presence: Presence, now: datetime
+) -> Decision:
+    """A machine is gone, or back: it leaves every scheduled event that no longer concerns it."""
     machines = tuple(
         replace(m, presence=presence) if m.name == machine else m for m in ledger.scope.machines
     )
     scope = replace(ledger.scope, machines=machines)
     text = f"{machine} is {presence.value}"
     decision = ledgers.note(replace(ledger, scope=scope), What.ROSTER, SERVICE, now, None, text)
-    return ledgers.then(decision, leave_scheduled(decision.ledger, machine, now))
+    return ledgers.then(decision, leave_scheduled(decision.ledger, machine, now, presence))
 
 
-def leave_scheduled(ledger: Ledger, machine: MachineName, now: datetime) -> Decision:
-    """Take a machine out of every event that has not started."""
+def leave_scheduled(
+    ledger: Ledger, machine: MachineName, now: datetime, presence: Presence = Presence.DELETED
+) -> Decision:
+    """Take a machine out of the events that have not started and cannot concern it any more.
+
+    An event that is left without machines is off.
+    """
     decision = Decision(ledger)
+    why = f"{machine} is gone" if presence is Presence.DELETED else f"{machine} is {presence.value}"
     for event in ledger.events:
         if event.status is not EventStatus.SCHEDULED or machine not in event.machines:
+            continue
+        if presences.is_concerned(event.type, presence):
             continue
         rest = tuple(name for name in event.machines if name != machine)
         if rest:
             narrowed = replace(event, machines=rest)
-            step = ledgers.note(
-                decision.ledger, What.NARROWED, SERVICE, now, narrowed, f"{machine} is gone"
-            )
+            step = ledgers.note(decision.ledger, What.NARROWED, SERVICE, now, narrowed, why)
         else:
-            step = cancel(decision.ledger, event.id, SERVICE, now, f"{machine} is gone")
+            step = cancel(decision.ledger, event.id, SERVICE, now, why)
         decision = ledgers.then(decision, step)
     return decision

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
@@ -12,6 +11,7 @@ from forewarn.core.events import Audience, Event, EventStatus, Result
 from forewarn.core.ledgers import Decision, Ledger, forgettable, then
 from forewarn.core.names import EventId, MachineName
 from forewarn.core.periods import Periods
+from forewarn.core.values import replace
 
 UNSERVED: Final = "the clock was set forward: its notice has not really passed"
 
@@ -41,6 +41,8 @@ def _wake_of(ledger: Ledger, event: Event, now: datetime, rules: Periods) -> dat
 def _wake_of_scheduled(
     ledger: Ledger, event: Event, now: datetime, rules: Periods
 ) -> datetime | None:
+    if starting.is_approved_if_all_down(ledger, event):
+        return now
     if not events.is_due(event, now):
         return event.not_before
     holding = starting.hold(ledger, event, now, rules)
@@ -58,8 +60,8 @@ def overdue(ledger: Ledger, now: datetime, rules: Periods) -> tuple[tuple[Event,
         if event.status is not EventStatus.STARTED:
             continue
         assert event.started_at is not None, "a started event knows since when"
-        alarmed = {o.machine for o in event.outcomes if o.result is Result.TIMED_OUT}
         if now >= event.started_at + rules.limit(event):
+            alarmed = {o.machine for o in event.outcomes if o.result is Result.TIMED_OUT}
             late.extend((event, m) for m in event.unfinished if m not in alarmed)
     return tuple(late)
 
@@ -67,16 +69,18 @@ def overdue(ledger: Ledger, now: datetime, rules: Periods) -> tuple[tuple[Event,
 def start_due(
     ledger: Ledger, now: datetime, rules: Periods, unserved: Container[EventId] = ()
 ) -> Decision:
-    """Start every due event that nothing holds, oldest first.
+    """Start every due event that nothing holds, oldest first; what nobody can approve is due.
 
     `unserved` are events whose notice has not really passed, whatever the time of day says:
     the clock was set forward. Only an approval starts those.
     """
-    decision = Decision(ledger)
-    for event in ledger.events:
+    decision = starting.approve_if_all_down(ledger, now)
+    for event in decision.ledger.events:
+        if not events.is_due(event, now):
+            continue
         if event.approval is None and event.id in unserved:
             # What other conductors say holds it stands: two of them must not take turns.
-            if events.is_due(event, now) and not event.hold:
+            if not event.hold:
                 step = starting.hold_back(decision.ledger, event, UNSERVED, now)
                 decision = then(decision, step)
             continue
@@ -87,6 +91,8 @@ def start_due(
 
 def forget(ledger: Ledger, now: datetime, rules: Periods) -> Decision:
     """Drop the events that ended long ago; the journal still has them."""
+    if not any(event.ended_at for event in ledger.events):
+        return Decision(ledger)
     gone = set(forgettable(ledger, now - starting.remembered(ledger.scope, rules)))
     if not gone:
         return Decision(ledger)

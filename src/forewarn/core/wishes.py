@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
 
+from forewarn.core import presences
 from forewarn.core.events import Cause, EventSource, EventType
 from forewarn.core.names import MachineName
+from forewarn.core.presences import Verdict
 from forewarn.core.scopes import Machine, Presence, Scope
 from forewarn.errors import Refused, Unknown
 
@@ -66,7 +68,10 @@ def description(wish: Wish) -> str:
 
 
 def targets(scope: Scope, wish: Wish) -> tuple[Machine, ...]:
-    """The machines wished for, each once, in roster order. Raises: Unknown, Refused."""
+    """The machines wished for, each once, in roster order. Raises: Unknown, Refused.
+
+    Those that are already as they shall be are left out.
+    """
     if not wish.machines:
         raise Refused("no VM is named: name at least one")
     wanted = {name.lower() for name in wish.machines}
@@ -76,11 +81,19 @@ def targets(scope: Scope, wish: Wish) -> tuple[Machine, ...]:
         raise Unknown(
             f"no VM {', '.join(missing)} in scope {scope.id}; `forewarn fleet` lists them"
         )
-    chosen = tuple(m for m in scope.machines if m.name.lower() in wanted)
-    for machine in chosen:
-        if machine.presence is not Presence.RUNNING:
-            raise Refused(f"{machine.name} is {machine.presence.value}: nothing can happen to it")
-    return chosen
+    chosen = [machine for machine in scope.machines if machine.name.lower() in wanted]
+    return tuple(machine for machine in chosen if _can_undergo(machine, wish.type))
+
+
+def _can_undergo(machine: Machine, event_type: EventType) -> bool:
+    """Whether something happens to a machine; False: it is so already. Raises: Refused."""
+    verdict = presences.VERDICTS.get((event_type, machine.presence))
+    if verdict is not None:
+        return verdict is Verdict.GO
+    remedy = f"a {event_type.value} needs a running VM, so start it first"
+    if machine.presence is Presence.DELETED:
+        remedy = "nothing can happen to it"
+    raise Refused(f"{machine.name} is {machine.presence.value}: {remedy}")
 
 
 def groups(machines: Sequence[Machine]) -> tuple[tuple[Machine, ...], ...]:

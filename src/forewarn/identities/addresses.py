@@ -71,7 +71,6 @@ class AddressBook:
         return self._callers.get(address) or self.owner(address)
 
     def owner(self, address: str) -> Caller | None:
-        """The machine that has this address, whichever way it is spelled; None if nobody has."""
         spelled = canonical(address)
         return None if spelled is None else self._callers.get(spelled)
 

@@ -25,6 +25,10 @@ class Identities(Protocol):
         """The machine behind a connection to this listener from this address; None: a stranger."""
         ...
 
+    def owner(self, address: str) -> Caller | None:
+        """The machine that has this address, whichever way it is spelled; None if nobody has."""
+        ...
+
     def enroll(self, scope: Scope) -> None:
         """Take note of a scope's roster, in the place of what was known of that scope."""
         ...

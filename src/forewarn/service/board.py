@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from forewarn.core.documents import Document
 from forewarn.core.ledgers import Ledger
-from forewarn.core.names import Revision, ScopeId
+from forewarn.core.names import Incarnation, Revision, ScopeId
 from forewarn.core.scopes import Scope, ScopeKind
 from forewarn.wire import scheduled_events
 from forewarn.wire.versions import Version
@@ -20,15 +20,20 @@ class Posting:
 
     __slots__ = ("_bodies", "_ledger", "document")
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, before: Posting | None = None) -> None:
         self._ledger = ledger
-        self.document: Document = ledger.document
-        self._bodies: dict[Version, bytes] = {}
+        self.document: Document
+        self._bodies: dict[Version, bytes]
+        # What guests see is another thing exactly if its number is another one.
+        if before is not None and before.reads_like == (ledger.incarnation, ledger.scope.kind):
+            self.document, self._bodies = before.document, before._bodies  # noqa: SLF001 - its own kind
+        else:
+            self.document, self._bodies = ledger.document, {}
 
     @property
-    def reads_like(self) -> tuple[Document, ScopeKind]:
+    def reads_like(self) -> tuple[Incarnation, ScopeKind]:
         """All that the bytes depend on."""
-        return self.document, self.scope.kind
+        return self.document.incarnation, self.scope.kind
 
     @property
     def ledger(self) -> Ledger:
@@ -74,7 +79,7 @@ class Board:
         shown = self._postings.get(scope)
         if shown is not None and shown.revision >= ledger.revision:
             return
-        posting = Posting(ledger)
+        posting = Posting(ledger, shown)
         self._postings[scope] = posting
         if shown is None or shown.reads_like != posting.reads_like:
             for watcher in self._watchers:

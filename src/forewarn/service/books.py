@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import replace
+from enum import Enum
 from typing import Final
 
 from forewarn.core import ledgers
 from forewarn.core.journal import Entry
 from forewarn.core.ledgers import Decision, Ledger
 from forewarn.core.names import Revision, ScopeId
-from forewarn.errors import Conflict, Malformed, OutcomeUnknown, Refused, Unknown
+from forewarn.core.values import replace
+from forewarn.errors import Conflict, Malformed, OutcomeUnknown, Refused, Unavailable, Unknown
 from forewarn.ports.ids import Ids
 from forewarn.ports.store import CommitId, Record, Store, Write
 from forewarn.wire import records
@@ -26,7 +27,21 @@ PAGE: Final = 1000
 
 Ledgers = Mapping[ScopeId, Ledger]
 Latest = Callable[[ScopeId], Ledger | None]
+# Records to write in the same commit, asked for after each decision.
+Beside = Callable[[], Sequence[Write]]
 Lane = Callable[[Sequence[ScopeId]], AbstractContextManager[object]]
+# A scope, and what is to be decided on its ledger.
+Amendment = tuple[ScopeId, Callable[[Ledger], Decision]]
+# A ledger as it is now, or what `amend` would have raised.
+Amended = Ledger | Exception
+
+
+class Writers(Enum):
+    """How many processes commit to a store."""
+
+    # The store is held by this process, so what it was told of is what is stored.
+    ONE = "one"
+    SEVERAL = "several"
 
 
 class Books:
@@ -39,6 +54,7 @@ class Books:
         turn: AbstractContextManager[object] | None = None,
         lane: Lane | None = None,
         latest: Latest | None = None,
+        writers: Writers = Writers.SEVERAL,
     ) -> None:
         self._store = store
         self._ids = ids
@@ -49,6 +65,7 @@ class Books:
         self._lane = _free_lane if lane is None else lane
         # The newest ledgers this process was told of, to decide on without asking the store.
         self._latest = _none_latest if latest is None else latest
+        self._writers = writers
         self._readers: list[Callable[[Ledger], None]] = []
 
     def tell(self, reader: Callable[[Ledger], None]) -> None:
@@ -83,24 +100,86 @@ class Books:
         return self.amend_together((scope,), lambda found: (decide(found[scope]),))[scope]
 
     def amend_together(
-        self, scopes: Sequence[ScopeId], decide: Callable[[Ledgers], Sequence[Decision]]
+        self,
+        scopes: Sequence[ScopeId],
+        decide: Callable[[Ledgers], Sequence[Decision]],
+        beside: Beside | None = None,
     ) -> Ledgers:
         """Decide on several ledgers and commit all of it, or nothing. Returns all as they are now.
+
+        What is to be written beside them is written with them, or not at all.
 
         Raises: what `decide` does, Unknown, Conflict after many attempts, Unavailable.
         """
         with self._lane(scopes):
-            amended = self._amend_remembered(scopes, decide)
+            amended = self._amend_remembered(scopes, decide, beside)
             if amended is not None:
                 return amended
         for _ in range(CONFLICTS_MAX):
             with suppress(Conflict), self._lane(scopes):
                 found = self._load(scopes)
-                return {**found, **(self._commit(found, decide(found)) or {})}
+                return {**found, **(self._commit(found, decide(found), beside) or {})}
         raise Conflict([records.key(scope) for scope in scopes])
 
+    def amend_each(self, asked: Sequence[Amendment]) -> list[Amended]:
+        """Decide on several ledgers, each for itself, and commit all that is decided in one go.
+
+        What is refused, or overtaken by somebody else, is nobody else's affair: each has an
+        outcome of its own. Only trouble with the store is shared by those who went together.
+        """
+        outcomes: dict[int, Amended] = {}
+        # One decision a scope: whoever comes second decides on what the first has brought about.
+        first: dict[ScopeId, int] = {}
+        for place, (scope, _) in enumerate(asked):
+            first.setdefault(scope, place)
+        together = {scope: asked[place][1] for scope, place in first.items()}
+        with self._lane(tuple(together)):
+            amended = self._amend_at_once(together)
+        for place, (scope, decide) in enumerate(asked):
+            found = amended.get(scope) if first[scope] == place else None
+            outcomes[place] = self._amend_alone(scope, decide) if found is None else found
+        return list(outcomes.values())
+
+    def _amend_at_once(
+        self, asked: Mapping[ScopeId, Callable[[Ledger], Decision]]
+    ) -> Mapping[ScopeId, Amended]:
+        """Decide on the ledgers as this process knows them, and commit once; see below.
+
+        Whoever has no outcome here is to go alone.
+        """
+        remembered: dict[ScopeId, Ledger] = {}
+        decisions: list[Decision] = []
+        settled: dict[ScopeId, Amended] = {}
+        for scope, decide in asked.items():
+            ledger = self._latest(scope)
+            if ledger is None:
+                continue
+            # Whatever it is, a bug included, it is raised again where it goes alone.
+            with suppress(Exception):
+                decision = decide(ledger)
+                if decision.entries or decision.ledger != ledger:
+                    remembered[scope] = ledger
+                    decisions.append(decision)
+                elif self._writers is Writers.ONE:
+                    settled[scope] = ledger
+        try:
+            return {**settled, **remembered, **(self._commit(remembered, decisions) or {})}
+        except Conflict:
+            return settled
+        except Unavailable as error:
+            return {**settled, **dict.fromkeys(remembered, error)}
+
+    def _amend_alone(self, scope: ScopeId, decide: Callable[[Ledger], Decision]) -> Amended:
+        try:
+            return self.amend(scope, decide)
+        except Exception as error:  # noqa: BLE001 - even a bug is raised where it was asked for
+            return error
+
     def _amend_remembered(
-        self, scopes: Sequence[ScopeId], decide: Callable[[Ledgers], Sequence[Decision]]
+        self,
+        scopes: Sequence[ScopeId],
+        decide: Callable[[Ledgers], Sequence[Decision]],
+        beside: Beside | None,
     ) -> Ledgers | None:
         """Decide on the ledgers as this process knows them: a commit proves that they are current.
 
@@ -111,7 +190,7 @@ class Books:
         if len(remembered) < len(scopes):
             return None
         with suppress(Malformed, Refused, Conflict):
-            committed = self._commit(remembered, decide(remembered))
+            committed = self._commit(remembered, decide(remembered), beside)
             return None if committed is None else {**remembered, **committed}
         return None
 
@@ -135,18 +214,24 @@ class Books:
         return loaded
 
     def _commit(
-        self, before: Ledgers, decisions: Sequence[Decision], *, new: bool = False
+        self,
+        before: Ledgers,
+        decisions: Sequence[Decision],
+        beside: Beside | None = None,
+        *,
+        new: bool = False,
     ) -> dict[ScopeId, Ledger] | None:
         """Commit what was decided; None if that is nothing at all."""
-        writes: list[Write] = []
+        writes: list[Write] = [] if beside is None else [*beside()]
         entries: list[bytes] = []
         amended: list[Ledger] = []
         for decision in decisions:
-            old = before[decision.ledger.scope.id]
+            scope = decision.ledger.scope.id
+            old = before[scope]
             sealed = ledgers.seal(old, decision)
             entries += map(records.dump_entry, sealed.entries)
             if new or sealed.ledger != old:
-                key = records.key(old.scope.id)
+                key = records.key(scope)
                 writes.append(Write(key, old.revision, records.dump_ledger(sealed.ledger)))
                 amended.append(sealed.ledger)
         if not writes and not entries:

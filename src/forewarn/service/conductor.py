@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Final
 
 from forewarn.core import enabling, ledgers, periods, publishing, starting, waking
 from forewarn.core.events import EventStatus, Outcome, Result
 from forewarn.core.journal import SERVICE
 from forewarn.core.ledgers import Decision, Ledger
-from forewarn.core.names import EventId, ScopeId
+from forewarn.core.names import EventId, Revision, ScopeId
 from forewarn.core.orders import Order, Progress, unfinished_orders
 from forewarn.core.periods import Periods
 from forewarn.core.scopes import Enabling
@@ -27,9 +28,11 @@ from forewarn.ports.clock import Clock
 from forewarn.ports.fabric import Fabric
 from forewarn.service.attendance import Attendance
 from forewarn.service.board import Board
-from forewarn.service.books import Books
+from forewarn.service.books import Amendment, Books
 
 LOOK_AGAIN_AFTER: Final = timedelta(seconds=1)
+# Scopes whose changes are committed at once. More would save little, and keep others from the store.
+TENDED_TOGETHER: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,8 @@ class Conductor:
         self._inbox: deque[ScopeId] = deque()
         self._heap: list[tuple[datetime, ScopeId]] = []
         self._wakes: dict[ScopeId, datetime] = {}
+        # The revision at which all that is due was done, and only time can bring more.
+        self._left: dict[ScopeId, Revision] = {}
         # How far the hands are ahead of the time that passed, when last looked at.
         self._offset = self._offset_least = clock.now() - clock.elapsed()
         # When, on the clock that does not jump, each waiting event's notice began.
@@ -91,18 +96,22 @@ class Conductor:
     def turn(self) -> Turn:
         """Tend every scope whose time has come or whose ledger changed."""
         setbacks: list[Setback] = []
-        for scope in self._due():
-            try:
-                self._tend(scope)
-            except (Conflict, Unavailable) as error:
+        due = iter(self._due())
+        while scopes := tuple(islice(due, TENDED_TOGETHER)):
+            for scope, error in self._tend(scopes).items():
+                if not isinstance(error, (Conflict, Unavailable)):
+                    raise error
                 setbacks.append(Setback(scope, error))
+                self._left.pop(scope, None)
                 self._wake_at(scope, self._clock.now() + LOOK_AGAIN_AFTER)
         return Turn(self._next_wake(), tuple(setbacks))
 
     def _due(self) -> Iterable[ScopeId]:
         due: dict[ScopeId, None] = {}
         while self._inbox:
-            due[self._inbox.popleft()] = None
+            scope = self._inbox.popleft()
+            if not self._has_done(scope):
+                due[scope] = None
         now = self._clock.now()
         if self._was_set_back(now):
             # Every wake is too late now, and the fabric does not go by the time of day.
@@ -113,6 +122,11 @@ class Conductor:
                 del self._wakes[scope]
                 due[scope] = None
         return due
+
+    def _has_done(self, scope: ScopeId) -> bool:
+        """Whether the newest ledger of the scope is what the last look at it has left."""
+        ledger = self._board.ledger(scope)
+        return ledger is not None and self._left.get(scope) == ledger.revision
 
     def _was_set_back(self, now: datetime) -> bool:
         before, self._offset = self._offset, now - self._clock.elapsed()
@@ -130,21 +144,26 @@ class Conductor:
         self._wakes[scope] = instant
         heapq.heappush(self._heap, (instant, scope))
 
-    def _tend(self, scope: ScopeId) -> None:
-        """Do what is due in one scope, then note when to look again."""
-        ledger = self._books.amend(scope, self._decide)
-        unreachable: Unavailable | None = None
-        for event in ledger.open_events:
-            if event.status is EventStatus.STARTED:
-                for order in unfinished_orders(scope, event):
-                    try:
-                        self._carry_out(order)
-                    except Unavailable as error:
-                        # One machine out of reach does not keep the others waiting.
-                        unreachable = error
-        self._schedule(ledger, self._clock.now())
-        if unreachable is not None:
-            raise unreachable
+    def _tend(self, scopes: Sequence[ScopeId]) -> dict[ScopeId, Exception]:
+        """Do what is due in these scopes, and note when to look again; what could not be done."""
+        troubles: dict[ScopeId, Exception] = {}
+        reports: list[Amendment] = []
+        amended = self._books.amend_each([(scope, self._decide) for scope in scopes])
+        for scope, ledger in zip(scopes, amended, strict=True):
+            if isinstance(ledger, Exception):
+                troubles[scope] = ledger
+                continue
+            for order in _orders(ledger):
+                try:
+                    reports += self._carry_out(order)
+                except Unavailable as error:
+                    # One machine out of reach does not keep the others waiting.
+                    troubles[scope] = error
+            self._schedule(ledger, self._clock.now())
+        for (scope, _), noted in zip(reports, self._books.amend_each(reports), strict=True):
+            if isinstance(noted, Exception):
+                troubles[scope] = noted
+        return troubles
 
     def _decide(self, ledger: Ledger) -> Decision:
         """All that time alone brings, in one decision."""
@@ -159,15 +178,18 @@ class Conductor:
         for event, machine in waking.overdue(decision.ledger, now, self._rules):
             late = starting.time_out(decision.ledger, event.id, machine, now)
             decision = ledgers.then(decision, late)
-        silent_for = self._attendance.silent_for(ledger)
-        decision = ledgers.then(decision, enabling.fall_silent(decision.ledger, silent_for, now))
+        if _may_fall_silent(ledger):
+            silent_for = self._attendance.silent_for(ledger)
+            silent = enabling.fall_silent(decision.ledger, silent_for, now)
+            decision = ledgers.then(decision, silent)
         return ledgers.then(decision, waking.forget(decision.ledger, now, self._rules))
 
-    def _carry_out(self, order: Order) -> None:
-        """Begin what is not begun, and note what is over. Raises: Unavailable."""
+    def _carry_out(self, order: Order) -> list[Amendment]:
+        """Begin what is not begun; what is to be noted if it is over. Raises: Unavailable."""
         outcome = self._pursue(order)
-        if outcome is not None:
-            self._books.amend(order.scope, lambda ledger: _report(ledger, order.event, outcome))
+        if outcome is None:
+            return []
+        return [(order.scope, lambda ledger: _report(ledger, order.event, outcome))]
 
     def _pursue(self, order: Order) -> Outcome | None:
         """Have an order carried out; its outcome once it is over. Raises: Unavailable."""
@@ -185,12 +207,15 @@ class Conductor:
 
     def _schedule(self, ledger: Ledger, now: datetime) -> None:
         """Note when to look at the scope again, having just looked."""
+        # What the board did not show when it was looked at is looked at again once it does.
+        if not publishing.unpublished(ledger):
+            self._left[ledger.scope.id] = ledger.revision
         instants: list[datetime] = []
         wake = waking.wake(ledger, now, self._rules)
         if wake is not None:
             # What is due and was not done waits for the fabric, or for time to really pass.
             instants.append(wake if wake > now else now + LOOK_AGAIN_AFTER)
-        if ledger.scope.enabling is Enabling.ON_REQUEST and ledger.is_enabled:
+        if _may_fall_silent(ledger):
             silent_for = self._attendance.silent_for(ledger)
             instants.append(now + periods.SILENCE - silent_for)
         if instants:
@@ -211,6 +236,20 @@ class Conductor:
             if elapsed - since < event.notice:
                 unserved.add(event.id)
         return frozenset(unserved)
+
+
+def _may_fall_silent(ledger: Ledger) -> bool:
+    return ledger.scope.enabling is Enabling.ON_REQUEST and ledger.is_enabled
+
+
+def _orders(ledger: Ledger) -> tuple[Order, ...]:
+    """What the fabric is to do, or is doing, for the scope."""
+    return tuple(
+        order
+        for event in ledger.events
+        if event.status is EventStatus.STARTED
+        for order in unfinished_orders(ledger.scope.id, event)
+    )
 
 
 def _report(ledger: Ledger, event_id: EventId, outcome: Outcome) -> Decision:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from forewarn.core import announcing, enabling, ledgers, periods, starting
 from forewarn.core.announcing import Announced
@@ -21,6 +22,7 @@ from forewarn.errors import Malformed
 from forewarn.ports.clock import Clock
 from forewarn.ports.identities import Caller
 from forewarn.ports.ids import Ids
+from forewarn.ports.store import Write
 from forewarn.service.attendance import Attendance
 from forewarn.service.board import Board, Posting
 from forewarn.service.books import Books, Ledgers
@@ -74,14 +76,30 @@ class Desk:
 
         Raises: UnknownEvent, Unavailable.
         """
-        now, actor = self.clock.now(), _guest(caller)
+        (error,) = self.approve_each([(caller, event_ids)])
+        if error is not None:
+            raise error
 
-        def decide(ledger: Ledger) -> Decision:
-            # Approved first: a request that is refused is not heard.
-            approved = starting.approve(ledger, tuple(event_ids), actor, now)
-            return ledgers.then(approved, self._heard(approved.ledger, caller, now))
+    def approve_each(self, asked: Sequence[tuple[Caller, Sequence[str]]]) -> list[Exception | None]:
+        """Approve on behalf of several callers, who share what it takes to be durable.
 
-        self.books.amend(caller.scope, decide)
+        For each, what `approve_as_guest` would have raised, or None.
+        """
+        now = self.clock.now()
+        outcomes = self.books.amend_each(
+            [
+                (caller.scope, partial(self._approved, caller, tuple(event_ids), now))
+                for caller, event_ids in asked
+            ]
+        )
+        return [outcome if isinstance(outcome, Exception) else None for outcome in outcomes]
+
+    def _approved(
+        self, caller: Caller, event_ids: tuple[str, ...], now: datetime, ledger: Ledger
+    ) -> Decision:
+        # Approved first: a request that is refused is not heard.
+        approved = starting.approve(ledger, event_ids, _guest(caller), now)
+        return ledgers.then(approved, self._heard(approved.ledger, caller, now))
 
     def _heard(self, ledger: Ledger, caller: Caller, now: datetime) -> Decision:
         """The ledger with its mark, where one is due; attended to before anybody is told of it."""
@@ -94,10 +112,17 @@ class Desk:
 
     # -- operators -----------------------------------------------------------------------
 
-    def announce(self, wish: Wish, hosts: Sequence[str], actor: Actor) -> tuple[Placed, ...]:
+    def announce(
+        self,
+        wish: Wish,
+        hosts: Sequence[str],
+        actor: Actor,
+        beside: Callable[[Sequence[Event]], Sequence[Write]] | None = None,
+    ) -> tuple[Placed, ...]:
         """Announce a wish to every scope it concerns, or to none.
 
-        The wish names machines as people do: `web-0`, `rg1/web-0` or `rg1/web/web-0`.
+        The wish names machines as people do: `web-0`, `rg1/web-0` or `rg1/web/web-0`. What is to
+        be written beside the events is committed with them.
 
         Raises: Malformed, Unknown, Refused, Unavailable.
         """
@@ -117,7 +142,11 @@ class Desk:
                 )
             return [announced.decision for announced in made.values()]
 
-        committed = self.books.amend_together(tuple(by_scope), decide)
+        def write() -> Sequence[Write]:
+            events = [event for announced in made.values() for event in announced.events]
+            return () if beside is None else beside(events)
+
+        committed = self.books.amend_together(tuple(by_scope), decide, write)
         return tuple(
             Placed(committed[scope], event)
             for scope, announced in made.items()
@@ -128,6 +157,16 @@ class Desk:
         """Approve an event from outside its scope. Raises: UnknownEvent, Unavailable."""
         return self._amend_event(
             event_id, lambda ledger, now: starting.approve(ledger, (event_id,), actor, now)
+        )
+
+    def approve_together(self, scope: ScopeId, event_ids: Sequence[str], actor: Actor) -> None:
+        """Approve events of one scope from outside it: all of these, or none.
+
+        Raises: UnknownEvent, Refused, Unavailable.
+        """
+        now = self.clock.now()
+        self.books.amend(
+            scope, lambda ledger: starting.approve(ledger, tuple(event_ids), actor, now)
         )
 
     def cancel(self, event_id: str, actor: Actor) -> Placed:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import groupby
 from typing import Final
 
-from forewarn.core.events import Event
-from forewarn.core.journal import Actor, Entry, What
+from forewarn.core.events import Event, EventType
+from forewarn.core.journal import Actor, Entry, Role, What
 from forewarn.core.names import ScopeId
 from forewarn.errors import UnknownEvent
 from forewarn.ports.clock import Clock
@@ -17,6 +18,8 @@ from forewarn.service.books import Books
 from forewarn.wire import records
 
 PAGE: Final = 500
+# What one search reads at most, before it says where to go on.
+SEARCHED_PAGES_MAX: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,21 +41,63 @@ class Page:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """Which lines somebody wants; None wants all."""
+    """Which lines somebody wants; None wants all. Names ignore case."""
 
     event: str | None = None
     scope: ScopeId | None = None
+    # A resource group.
+    group: str | None = None
+    # A machine called `web-0`, `rg1/web-0` or `rg1/web/web-0`.
+    machine: str | None = None
+    type: EventType | None = None
+    what: What | None = None
+    # Who did it, by name and by role.
+    actor: str | None = None
+    role: Role | None = None
+    since: datetime | None = None
+    # The first instant that is not wanted any more.
+    until: datetime | None = None
+    # Only lines that tell of an event.
+    of_events: bool = False
     # Whether a scope is any business of whoever asks.
     concerns: Callable[[ScopeId], bool] | None = None
 
     def admits(self, entry: Entry) -> bool:
-        if self.scope is not None and entry.scope != self.scope:
+        return (
+            self._admits_scope(entry.scope)
+            and self._admits_act(entry)
+            and self._admits_instant(entry.at)
+            and self._admits_event(entry)
+        )
+
+    def _admits_scope(self, scope: ScopeId) -> bool:
+        if self.scope is not None and scope != self.scope:
             return False
-        if self.concerns is not None and not self.concerns(entry.scope):
+        if self.group is not None and not scope.startswith(f"{self.group.lower()}/"):
             return False
-        if self.event is None:
-            return True
-        return entry.event is not None and entry.event.id == self.event.strip("{}").upper()
+        return self.concerns is None or self.concerns(scope)
+
+    def _admits_act(self, entry: Entry) -> bool:
+        actor = entry.actor
+        return (
+            self.what in (None, entry.what)
+            and self.role in (None, actor.role)
+            and (self.actor is None or self.actor.lower() == actor.name.lower())
+        )
+
+    def _admits_instant(self, at: datetime) -> bool:
+        return (self.since is None or at >= self.since) and (self.until is None or at < self.until)
+
+    def _admits_event(self, entry: Entry) -> bool:
+        event = entry.event
+        if event is None:
+            asked = (self.event, self.machine, self.type)
+            return asked == (None, None, None) and not self.of_events
+        if self.event is not None and event.id != self.event.strip("{}").upper():
+            return False
+        if self.type not in (None, event.type):
+            return False
+        return self.machine is None or _concerns(self.machine, entry.scope, event)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +124,30 @@ class Journals:
         )
         cursor = changes[-1].cursor if changes else after
         return Page(lines, cursor, is_last=len(changes) < limit)
+
+    def search(self, after: Cursor, limit: int, wanted: Filter) -> Page:
+        """The first wanted lines after a cursor: `limit` of them, or those of one commit if more.
+
+        A page may be short, or empty, though there is more to read: nobody searches for long.
+
+        Raises: Malformed, Pruned, Unavailable.
+        """
+        found: list[Line] = []
+        for _ in range(SEARCHED_PAGES_MAX):
+            page = self.page(after, PAGE, wanted)
+            for cursor, lines in groupby(page.lines, key=lambda line: line.cursor):
+                together = tuple(lines)
+                if found and len(found) + len(together) > limit:
+                    return Page(tuple(found), after, is_last=False)
+                found += together
+                after = cursor
+                if len(found) >= limit:
+                    is_last = page.is_last and after == page.cursor
+                    return Page(tuple(found), after, is_last=is_last)
+            after = page.cursor
+            if page.is_last:
+                return Page(tuple(found), after, is_last=True)
+        return Page(tuple(found), after, is_last=False)
 
     def event(self, event_id: str) -> tuple[ScopeId, Event]:
         """An event as the journal last knew it, however long ago. Raises: UnknownEvent, Unavailable."""
@@ -131,3 +200,12 @@ class Journals:
             if page.is_last:
                 return page.cursor, older
             cursor = page.cursor
+
+
+def _concerns(machine: str, scope: ScopeId, event: Event) -> bool:
+    """Whether an event is on the machine that is called so. It may be gone for long."""
+    *path, short = machine.lower().split("/")
+    prefix = "/".join(path)
+    if path and scope != prefix and not scope.startswith(f"{prefix}/"):
+        return False
+    return short in (name.lower() for name in event.machines)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -10,15 +10,18 @@ from typing import Final
 from forewarn.core import rosters
 from forewarn.core.journal import Actor, Entry
 from forewarn.core.ledgers import Decision, Ledger
-from forewarn.core.names import ScopeId
+from forewarn.core.names import Revision, ScopeId
 from forewarn.core.rosters import Declaration
-from forewarn.core.scopes import Origin, Presence, Scope
-from forewarn.errors import Conflict, Refused
+from forewarn.core.scopes import Machine, Origin, OwnerPolicies, Presence, Scope
+from forewarn.errors import Conflict, Refused, Unknown
 from forewarn.ports.clock import Clock
+from forewarn.ports.identities import Identities
 from forewarn.service.books import Books
+from forewarn.wire import records
 
 SCOPES_PER_COMMIT: Final = 500
 ATTEMPTS_MAX: Final = 10
+_ONE_OWNER: Final = "an address tells who is calling, so it can have one owner"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,7 @@ class Registrar:
 
     clock: Clock
     books: Books
+    identities: Identities
 
     def apply(
         self, declarations: Sequence[Declaration], origin: Origin, actor: Actor
@@ -43,6 +47,116 @@ class Registrar:
             with suppress(Conflict):
                 return self._apply(declarations, origin, actor)
         return self._apply(declarations, origin, actor)
+
+    def declare(
+        self,
+        declaration: Declaration,
+        origin: Origin,
+        actor: Actor,
+        base_revision: Revision | None = None,
+    ) -> Ledger:
+        """Declare one scope, and leave all others alone. Returns its ledger as committed.
+
+        The scope is opened if it is new; of its machines, only this source's are added, changed
+        and removed. With `base_revision`, only if its ledger still is of that revision (0: only if
+        there is none). Owner's policies and what is kept go on where the declaration has none.
+
+        Raises: Refused if another source declared the scope, a machine or an address, or if the
+        scope is of another kind; Conflict if it is of another revision; Unavailable.
+        """
+        scope = declaration.scope.id
+        with suppress(Unknown):
+            return self._redeclare(declaration, origin, actor, base_revision)
+        if base_revision not in (None, 0):
+            raise Conflict([records.key(scope)])
+        with suppress(Conflict):
+            self.books.open((self._declared(_blank(declaration), declaration, origin, actor),))
+            return self.books.load(scope)
+        # Somebody else has just opened it.
+        return self._redeclare(declaration, origin, actor, base_revision)
+
+    def withdraw(self, scope: ScopeId, origin: Origin, actor: Actor) -> Ledger:
+        """Take a source's machines out of one scope: the source no longer declares it.
+
+        Raises: Unknown, Unavailable.
+        """
+        now = self.clock.now()
+        return self.books.amend(scope, lambda ledger: rosters.withdraw(ledger, origin, actor, now))
+
+    def remove(
+        self, scope: ScopeId, machine: str, actor: Actor, origin: Origin = Origin.API
+    ) -> Ledger:
+        """Drop a machine's record for good. Raises: Unknown, Refused, Unavailable."""
+        now = self.clock.now()
+        return self.books.amend(
+            scope, lambda ledger: rosters.remove(ledger, machine, origin, actor, now)
+        )
+
+    def amend_policies(
+        self,
+        scope: ScopeId,
+        change: Callable[[OwnerPolicies], OwnerPolicies],
+        actor: Actor,
+        kept: str | None = None,
+    ) -> Ledger:
+        """Set what a scope's owner may set, and what is kept for the owner (None: as it is).
+
+        `change` may be called several times. Raises: Unknown, Refused, Unavailable.
+        """
+        now = self.clock.now()
+        return self.books.amend(
+            scope,
+            lambda ledger: rosters.amend_policies(
+                ledger, change(ledger.scope.owner), actor, now, kept
+            ),
+        )
+
+    def keep(self, scope: ScopeId, machine: str | None, text: str, actor: Actor) -> Ledger:
+        """Keep a text for the owner of a machine, or of the scope. Raises: Unknown, Unavailable."""
+        now = self.clock.now()
+        return self.books.amend(
+            scope, lambda ledger: rosters.keep(ledger, machine, text, actor, now)
+        )
+
+    def _redeclare(
+        self,
+        declaration: Declaration,
+        origin: Origin,
+        actor: Actor,
+        base_revision: Revision | None,
+    ) -> Ledger:
+        found: Revision | None = None
+
+        def decide(ledger: Ledger) -> Decision:
+            nonlocal found
+            found = ledger.revision
+            if base_revision not in (None, found):
+                return Decision(ledger)
+            return self._declared(ledger, declaration, origin, actor)
+
+        ledger = self.books.amend(declaration.scope.id, decide)
+        if base_revision not in (None, found):
+            raise Conflict([records.key(declaration.scope.id)])
+        return ledger
+
+    def _declared(
+        self, ledger: Ledger, declaration: Declaration, origin: Origin, actor: Actor
+    ) -> Decision:
+        decision = rosters.declare(ledger, declaration, origin, actor, self.clock.now())
+        self._refuse_taken(decision)
+        return decision
+
+    def _refuse_taken(self, decision: Decision) -> None:
+        """Refuse addresses that others have, by the index in memory: no other ledger is read."""
+        scope = decision.ledger.scope
+        _refuse_shared_addresses({scope.id: decision})
+        for machine, address in _addresses(scope):
+            owner = self.identities.owner(address)
+            if owner is not None and owner.scope != scope.id:
+                raise Refused(
+                    f"{address} is the address of {owner.machine} of scope {owner.scope} and "
+                    f"of {machine.name} of scope {scope.id}: {_ONE_OWNER}"
+                )
 
     def _apply(
         self, declarations: Sequence[Declaration], origin: Origin, actor: Actor
@@ -110,21 +224,26 @@ def _said(entry: Entry) -> str:
 def _blank(declaration: Declaration) -> Ledger:
     """A ledger for a scope that was never stored: its whole roster is news."""
     return Ledger(
-        scope=Scope(name=declaration.scope.name, resource_group=declaration.scope.resource_group)
+        scope=Scope(
+            name=declaration.scope.name,
+            resource_group=declaration.scope.resource_group,
+            origin=None,
+        )
     )
+
+
+def _addresses(scope: Scope) -> Iterator[tuple[Machine, str]]:
+    """What the scope's machines speak from; a deleted one's addresses are free."""
+    for machine in scope.machines:
+        if machine.presence is not Presence.DELETED:
+            yield from ((machine, address) for address in machine.addresses)
 
 
 def _refuse_shared_addresses(decisions: Mapping[ScopeId, Decision]) -> None:
     owners: dict[str, str] = {}
     for scope, decision in decisions.items():
-        for machine in decision.ledger.scope.machines:
-            if machine.presence is Presence.DELETED:
-                continue
+        for machine, address in _addresses(decision.ledger.scope):
             owner = f"{machine.name} of scope {scope} (declared by the {machine.origin.value})"
-            for address in machine.addresses:
-                other = owners.setdefault(address, owner)
-                if other != owner:
-                    raise Refused(
-                        f"{address} is the address of {other} and of {owner}: "
-                        "an address tells who is calling, so it can have one owner"
-                    )
+            other = owners.setdefault(address, owner)
+            if other != owner:
+                raise Refused(f"{address} is the address of {other} and of {owner}: {_ONE_OWNER}")

@@ -6,7 +6,9 @@ the group. So one that is refused leaves nothing that would have to be undone.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
 from forewarn.errors import Conflict, Fenced
@@ -15,7 +17,11 @@ from forewarn.stores.sqlite_file import Connection
 
 Versions = Mapping[str, int]
 
-_VERSION: Final = "SELECT version FROM records WHERE key = ?"
+# One statement for any number of keys: what costs is how often SQLite is called.
+_VERSIONS: Final = (
+    "SELECT records.key, records.version"
+    " FROM json_each(?) AS wanted CROSS JOIN records ON records.key = wanted.value"
+)
 _POSITION: Final = "SELECT position FROM commits WHERE commit_id = ?"
 _TOUCHED: Final = "SELECT key, version FROM touches WHERE position = ? ORDER BY line"
 # Gives the next position, or no row if that commit took effect before.
@@ -41,7 +47,7 @@ def commit_together(
     db: Connection, group: Sequence[Asked], is_held: Callable[[Lease], bool]
 ) -> list[Versions | Exception]:
     """Write what may be written, in this order; one outcome for each. The caller's transaction."""
-    draft = _Draft(db)
+    draft = _Draft(db, {write.key for asked in group for write in asked.writes})
     outcomes = [draft.outcome(asked, is_held) for asked in group]
     draft.write()
     return outcomes
@@ -50,8 +56,12 @@ def commit_together(
 class _Draft:
     """A group of commits as it will be written, on top of what the file holds."""
 
-    def __init__(self, db: Connection) -> None:
+    def __init__(self, db: Connection, keys: AbstractSet[str]) -> None:
         self._cursor = db.cursor()
+        # As the file has them.
+        self._versions: dict[str, int] = dict(
+            self._cursor.execute(_VERSIONS, (json.dumps(list(keys)),))
+        )
         self._answers: dict[CommitId, Versions] = {}
         # By key: what several commits of one group write, the last one writes.
         self._records: dict[str, tuple[str, int, bytes | None]] = {}
@@ -103,8 +113,7 @@ class _Draft:
     def _version(self, key: str) -> int:
         if key in self._records:
             return self._records[key][1]
-        row = self._cursor.execute(_VERSION, (key,)).fetchone()
-        return row[0] if row else 0
+        return self._versions.get(key, 0)
 
     def _answer(self, commit_id: CommitId) -> Versions | None:
         """What this commit was told before; None if it never took effect."""

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import count
+from pathlib import Path
 from random import Random  # noqa: TID251 - each is seeded
 from typing import Final
-from urllib.parse import urlsplit
 
 from forewarn.clocks import SystemClock
-from forewarn.testing.processes import PATH, VERSION, HttpReply
+from forewarn.testing.processes import PATH, VERSION, HttpReply, connect
 from forewarn.testing.transcripts import Charge, Deed, Record, Said, Transcript
 
 VERSIONS: Final = ("2017-08-01", "2017-11-01", "2019-01-01", "2019-08-01", VERSION)
@@ -71,7 +71,9 @@ class Life:
     number: int
     metadata: str
     control: str
-    token: str
+    token: str = field(repr=False)
+    # The certificate that the control plane is known by.
+    ca: Path
     # Set before anybody lays hands on it: from then on, connections may break.
     dying: threading.Event = field(default_factory=threading.Event)
 
@@ -80,16 +82,9 @@ class Line:
     """A connection that is kept, from one address; dead once the service is."""
 
     def __init__(self, life: Life, base: str, source: str, transcript: Transcript) -> None:
-        place = urlsplit(base)
-        assert place.hostname is not None, "a base URL names its host"
         self._life = life
         self._transcript = transcript
-        self._connection = http.client.HTTPConnection(
-            place.hostname,
-            place.port,
-            timeout=ANSWER_SECONDS_MAX,
-            source_address=(source, 0) if source else None,
-        )
+        self._connection = connect(base, source=source, seconds_max=ANSWER_SECONDS_MAX, ca=life.ca)
 
     def ask(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes | None = None

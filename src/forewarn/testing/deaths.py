@@ -26,8 +26,18 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from forewarn.testing.crowds import AT_HOME, Crowd, Life, fleet_file
-from forewarn.testing.processes import PATH, VERSION, ServiceProcess, request
-from forewarn.testing.transcripts import Breach, Charge, Deed, Record, Transcript, settled, verdict
+from forewarn.testing.processes import PATH, VERSION, ServiceProcess
+from forewarn.testing.transcripts import (
+    Breach,
+    Charge,
+    Deed,
+    Record,
+    Transcript,
+    inconsistencies,
+    settled,
+    undisturbed,
+    verdict,
+)
 
 # A database is given up after so many deaths: ledgers remember a day's events, and a day's load
 # comes together in a minute here.
@@ -169,7 +179,8 @@ class _Tale:
             len(self.aims),
             self._service.metadata[0],
             self._service.control,
-            (self._service.data / "token").read_text().strip(),
+            self._service.token,
+            self._service.ca,
         )
         self._crowd.enter(life)
         try:
@@ -231,9 +242,7 @@ class _Tale:
     def _examine(self) -> None:
         """Hold the service to everything it ever said."""
         events = self._events()
-        self._journal += self._lines(self._cursor)
-        if self._journal:
-            self._cursor = self._journal[-1]["cursor"]
+        self._read_on()
         self.breaches = verdict(self.transcript, events, self._journal)
         self.settled = settled(self.transcript.doubts, events)
         self._crowd.learn(events)
@@ -267,14 +276,18 @@ class _Tale:
 
     def _reread(self) -> None:
         """The whole journal once more: it only ever grew, and agrees with the ledgers."""
-        if self._lines("") != self._journal:
-            self.breaches.append(Breach(Charge.LOST, "the journal is another one than it was"))
-        last = self._last_lines()
-        for event_id, event in self._events().items():
-            known = last[event_id]["event"]
-            if known != event:
-                story = f"the journal knows {known}, the ledger {event}"
-                self.breaches.append(Breach(Charge.LOST, story))
+        known, self._journal, self._cursor = self._journal, [], ""
+        self._read_on()
+        events = undisturbed(self._events, self._read_on)
+        self.breaches += inconsistencies(known, self._journal, events)
+
+    def _read_on(self) -> bool:
+        """Read what the journal has gained; whether that is anything."""
+        lines = self._lines(self._cursor)
+        self._journal += lines
+        if lines:
+            self._cursor = lines[-1]["cursor"]
+        return bool(lines)
 
     def _events(self) -> dict[str, Record]:
         found = self._ask("/fabric/v1/events?status=all")["events"]
@@ -290,9 +303,7 @@ class _Tale:
                 return lines
 
     def _ask(self, target: str) -> Any:  # noqa: ANN401 - whatever the service said
-        token = (self._service.data / "token").read_text().strip()
-        headers = {"Authorization": f"Bearer {token}"}
-        reply = request(self._service.control, "GET", target, headers=headers)
+        reply = self._service.ask("GET", target, headers=self._service.authorized)
         assert reply.status == http.client.OK, reply
         return reply.json
 

@@ -17,6 +17,7 @@ from datetime import timedelta
 
 import pytest
 
+from forewarn.core.events import EventType
 from forewarn.core.names import EventId
 from forewarn.core.orders import Order, Progress
 from forewarn.core.rosters import Declaration
@@ -97,6 +98,28 @@ class FabricContract:
         fabric.begin(order)
 
         assert fabric.observe(another).progress is Progress.UNKNOWN
+
+    @pytest.mark.parametrize("impact", EventType)
+    def test_every_impact_is_carried_out_once_or_refused(
+        self,
+        fabric: Fabric,
+        order: Order,
+        impact: EventType,
+        impacts: Impacts,
+        until_over: UntilOver,
+    ) -> None:
+        """Whatever machines may undergo can be asked for; a fabric need not be able to do it."""
+        asked = replace(order, impact=impact)
+        try:
+            fabric.begin(asked)
+        except Refused:
+            expected, felt = Progress.UNKNOWN, 0
+        else:
+            expected, felt = Progress.DONE, 1
+
+        until_over(fabric, asked)
+        assert fabric.observe(asked).progress is expected
+        assert impacts(fabric, asked) == felt
 
     def test_what_is_refused_was_not_begun(
         self, fabric: Fabric, refused: Order, impacts: Impacts, until_over: UntilOver

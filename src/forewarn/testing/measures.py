@@ -52,9 +52,11 @@ def needs_notice(start: Start) -> bool:
 
 
 def minimum(event: Event, scope: Scope) -> timedelta:
-    if event.type is EventType.TERMINATE and scope.terminate_notice is not None:
-        return max(scope.terminate_notice, MINIMUM[event.type])
-    return MINIMUM[event.type]
+    chosen = {
+        EventType.TERMINATE: scope.owner.terminate_notice or scope.terminate_notice,
+        EventType.REIMAGE: scope.owner.os_image_notice,
+    }
+    return max(chosen.get(event.type) or timedelta(), MINIMUM.get(event.type, timedelta()))
 
 
 def is_auto_approved(event: Event, scope: Scope) -> bool:
@@ -62,8 +64,12 @@ def is_auto_approved(event: Event, scope: Scope) -> bool:
         EventType.REBOOT: AutoApproval.USER_REBOOT,
         EventType.REDEPLOY: AutoApproval.USER_REDEPLOY,
     }
-    is_users = event.source is EventSource.USER
-    return is_users and policies.get(event.type) in scope.auto_approve
+    said = {
+        EventType.REBOOT: scope.owner.approve_reboot,
+        EventType.REDEPLOY: scope.owner.approve_redeploy,
+    }.get(event.type)
+    declared = policies.get(event.type) in scope.auto_approve
+    return event.source is EventSource.USER and (declared if said is None else said)
 
 
 def latest(shown: Iterable[str]) -> datetime:

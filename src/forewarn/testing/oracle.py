@@ -73,16 +73,19 @@ class Reading:
     is_broken: bool
     # Whether it ends within a request.
     is_cut_off: bool
+    # What may be said to a request without an end, instead of leave to send its body.
+    denials: frozenset[int]
 
 
 def reading(sent: bytes) -> Reading:
     """What h11 makes of these bytes."""
     asked: list[Asked] = []
+    heads: list[h11.Request] = []
     is_broken = False
     connection = h11.Connection(h11.SERVER, max_incomplete_event_size=_ANYTHING)
     connection.receive_data(sent)
     try:
-        while (one := _next_request(connection)) is not None:
+        while (one := _next_request(connection, heads)) is not None:
             asked.append(one)
             if connection.their_state is h11.MUST_CLOSE or one.is_last:
                 break
@@ -92,14 +95,28 @@ def reading(sent: bytes) -> Reading:
     except h11.RemoteProtocolError:
         is_broken = True
     is_cut_off = not is_broken and connection.their_state is not h11.DONE
-    return Reading(tuple(asked), is_broken, is_cut_off and _has_begun(connection))
+    return Reading(
+        tuple(asked),
+        is_broken,
+        is_cut_off and _has_begun(connection),
+        _denials(heads[-1]) if len(heads) > len(asked) else frozenset(),
+    )
+
+
+def _denials(head: h11.Request) -> frozenset[int]:
+    """Why the guest may be denied leave to send a body; whatever it sends then is not looked at."""
+    action = _asked(head, b"").decision.action
+    expects = any(
+        name == b"expect" and value.lower() == b"100-continue" for name, value in head.headers
+    )
+    return frozenset({action.status} if expects and isinstance(action, Refusal) else ())
 
 
 def _has_begun(connection: h11.Connection) -> bool:
     return connection.their_state is h11.SEND_BODY or bool(connection.trailing_data[0])
 
 
-def _next_request(connection: h11.Connection) -> Asked | None:
+def _next_request(connection: h11.Connection, heads: list[h11.Request]) -> Asked | None:
     head: h11.Request | None = None
     body = b""
     while True:
@@ -107,6 +124,7 @@ def _next_request(connection: h11.Connection) -> Asked | None:
         match event:
             case h11.Request():
                 head = event
+                heads.append(event)
             case h11.Data(data=data):
                 body += bytes(data)
             case h11.EndOfMessage():
@@ -244,7 +262,8 @@ class Outcome:
         if any(answer.closes for answer in self.answers[:-1]):
             return "an answer after the last one"
         extra = len(self.answers) - len(self.asked)
-        is_refusal = self.says_close and self.answers[-1].status in {*REFUSALS, STRANGER}
+        refusals = {*REFUSALS, STRANGER, *self._reading.denials}
+        is_refusal = self.says_close and self.answers[-1].status in refusals
         if extra > int(is_refusal):
             return f"{len(self.answers)} answers to {len(self.asked)} requests"
         if self.is_reset and self.exchange.is_heard_out and not self.says_close:
@@ -256,7 +275,7 @@ class Outcome:
     def _statuses(self) -> str | None:
         for number, answer in enumerate(self.answers):
             asked = self.asked[number] if number < len(self.asked) else None
-            may = asked.statuses if asked is not None else frozenset[int]()
+            may = asked.statuses if asked is not None else self._reading.denials
             if self.is_stranger:
                 may = frozenset({STRANGER})
             if answer.status not in may and not (answer.closes and answer.status in REFUSALS):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import signal
+import ssl
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 VERSION: Final = "2020-07-01"
 PATH: Final = "/metadata/scheduledevents"
@@ -42,16 +43,13 @@ def request(  # noqa: PLR0913 - all that an HTTP request can vary in
     headers: Mapping[str, str] | None = None,
     body: bytes | None = None,
     seconds_max: float = 30,
+    ca: Path | None = None,
 ) -> HttpReply:
-    """One request on a connection of its own, from this source address."""
-    place = urlsplit(base)
-    assert place.hostname is not None, "a base URL names its host"
-    connection = http.client.HTTPConnection(
-        place.hostname,
-        place.port,
-        timeout=seconds_max,
-        source_address=(source, 0) if source else None,
-    )
+    """One request on a connection of its own, from this source address.
+
+    Where the base is https, `ca` is the certificate to trust.
+    """
+    connection = connect(base, source=source, seconds_max=seconds_max, ca=ca)
     try:
         connection.request(method, target, body=body, headers=dict(headers or {}))
         answer = connection.getresponse()
@@ -59,6 +57,44 @@ def request(  # noqa: PLR0913 - all that an HTTP request can vary in
         return HttpReply(answer.status, names, answer.read())
     finally:
         connection.close()
+
+
+def connect(
+    base: str, *, source: str = "", seconds_max: float = 30, ca: Path | None = None
+) -> http.client.HTTPConnection:
+    """A connection to a service, to be opened by its first request."""
+    place = urlsplit(base)
+    assert place.hostname is not None, "a base URL names its host"
+    from_source = (source, 0) if source else None
+    if place.scheme == "http":
+        return http.client.HTTPConnection(
+            place.hostname, place.port, timeout=seconds_max, source_address=from_source
+        )
+    return http.client.HTTPSConnection(
+        place.hostname,
+        place.port,
+        timeout=seconds_max,
+        source_address=from_source,
+        context=ssl.create_default_context(cafile=ca),
+    )
+
+
+def log_in(base: str, ca: Path, client_id: str, client_secret: str) -> HttpReply:
+    """What the token endpoint says to these credentials."""
+    form = {
+        "grant_type": "client_credentials",
+        "client_id": client_id,
+        "client_secret": client_secret,
+        "scope": "https://management.azure.com/.default",
+    }
+    return request(
+        base,
+        "POST",
+        "/adfs/oauth2/v2.0/token",
+        headers={"Content-Type": "application/x-www-form-urlencoded"},
+        body=urlencode(form).encode(),
+        ca=ca,
+    )
 
 
 class ServiceProcess:
@@ -89,6 +125,7 @@ class ServiceProcess:
         self.log = log or self.data / "serve.log"
         self.metadata: list[str] = []
         self.control = ""
+        self._token = ""
 
     def __enter__(self) -> Self:
         self.start()
@@ -135,6 +172,7 @@ class ServiceProcess:
         addresses = json.loads(line)
         self.metadata = addresses["metadata"]
         self.control = addresses["control"]
+        self._token = ""
 
     def fail_to_start(self) -> tuple[int, str]:
         """Start a service that must not come to serve; its exit status, and its last word."""
@@ -208,6 +246,37 @@ class ServiceProcess:
         )
 
     # -- as an operator ------------------------------------------------------------------
+
+    @property
+    def ca(self) -> Path:
+        """The certificate to trust."""
+        return self.data / "ca.pem"
+
+    @property
+    def token(self) -> str:
+        """A token of the first operator; one for each life of the service."""
+        if not self._token:
+            first = json.loads((self.data / "operator.json").read_bytes())
+            reply = log_in(self.control, self.ca, first["client_id"], first["client_secret"])
+            assert reply.status == 200, reply
+            self._token = reply.json["access_token"]
+        return self._token
+
+    @property
+    def authorized(self) -> Mapping[str, str]:
+        """The header that an operator sends."""
+        return {"Authorization": f"Bearer {self.token}"}
+
+    def ask(
+        self,
+        method: str,
+        target: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+    ) -> HttpReply:
+        """One request to the control plane, by nobody in particular."""
+        return request(self.control, method, target, headers=headers, body=body, ca=self.ca)
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """The command line, against this service."""

@@ -36,6 +36,17 @@ WAYS: Final = {
     EventStatus.COMPLETED: (EventStatus.COMPLETED,),
     EventStatus.CANCELED: (EventStatus.CANCELED,),
 }
+ALL_DOWN: Final = "all-instances-down"
+WORDS: Final = {"Freeze", "Reboot", "Redeploy", "Preempt", "Terminate"}
+UNANNOUNCED: Final = (EventType.POWER_OFF, EventType.START, EventType.DEALLOCATE)
+OF_MACHINES_THAT_ARE_OFF: Final = (EventType.START, EventType.TERMINATE)
+AFTERWARDS: Final = {
+    EventType.POWER_OFF: Presence.STOPPED,
+    EventType.DEALLOCATE: Presence.DEALLOCATED,
+    EventType.PREEMPT: Presence.DEALLOCATED,
+    EventType.START: Presence.RUNNING,
+    EventType.TERMINATE: Presence.DELETED,
+}
 
 
 def a_document_shows_what_is_scheduled(seen: Witness) -> None:
@@ -160,13 +171,39 @@ def nothing_starts_before_its_time(seen: Witness) -> None:
         event = start.event
         if event.approval is not None:
             by_policy = event.approval.role == Role.POLICY.value
-            allowed = measures.is_auto_approved(event, start.ledger.scope) if by_policy else None
-            assert allowed is not False, "S17: no such policy"
+            # Whether it was so is known when that policy speaks, not when the event starts.
+            if by_policy and event.approval.by != ALL_DOWN:
+                allowed = measures.is_auto_approved(event, start.ledger.scope)
+                assert allowed, "S17: no such policy"
             assert by_policy or start.was_attempted, "S17: nobody approved it"
         elif measures.needs_notice(start):
             assert event.started_at is not None
             assert event.not_before <= event.started_at, "S17: before NotBefore"
             assert measures.latest(start.shown) <= event.not_before, "S17: guests read a later one"
+
+
+def a_policy_speaks_for_machines_only_when_none_of_them_can(seen: Witness) -> None:
+    """S17: and only if the owner did not forbid it."""
+    for commit in seen.commits:
+        for event in commit.after.events:
+            before = commit.before.find(event.id) if commit.before else None
+            if event.approval is None or event.approval.by != ALL_DOWN:
+                continue
+            if before is None or before.approval is None:
+                scope = commit.after.scope
+                assert scope.owner.all_instances_down, "S17: the owner forbade it"
+                running = [m for m in scope.machines if m.presence is Presence.RUNNING]
+                assert not running, "S17: somebody could have approved it"
+
+
+def guests_read_the_words_they_know(seen: Witness) -> None:
+    """S5: what owners do to their own machines is in no document."""
+    for reading in seen.readings:
+        assert {event["EventType"] for event in reading.body["Events"]} <= WORDS, "S5: a new word"
+    for commit in seen.commits:
+        for event in commit.after.events:
+            if event.type in UNANNOUNCED:
+                assert event.audience is Audience.OPERATORS, "S5: an owner's own doing is told"
 
 
 def what_may_start_does(seen: Witness) -> None:
@@ -222,20 +259,27 @@ def one_thing_at_a_time_happens_to_a_machine(seen: Witness) -> None:
 
 
 def nothing_is_planned_for_a_machine_that_is_gone(seen: Witness) -> None:
-    """S21: whoever was preempted or terminated is gone, and whatever was planned for it is off."""
-    gone = {EventType.PREEMPT: Presence.DEALLOCATED, EventType.TERMINATE: Presence.DELETED}
+    """S21: whoever was preempted or terminated is gone, and whatever was planned for it is off.
+
+    What is off can still be started, and what is not deleted can still be deleted.
+    """
     for commit in seen.commits:
-        there = {m.name for m in commit.after.scope.machines if m.presence is Presence.RUNNING}
         for event in commit.after.open_events:
             if event.status is EventStatus.SCHEDULED:
-                assert set(event.machines) <= there, "S21: planned for a machine that is gone"
+                for name in event.machines:
+                    machine = commit.after.scope.machine(name)
+                    assert machine is not None, "S21: planned for a machine that is gone"
+                    there = machine.presence in (Presence.RUNNING, Presence.STOPPED)
+                    is_off = machine.presence is Presence.DEALLOCATED
+                    there = there or (is_off and event.type in OF_MACHINES_THAT_ARE_OFF)
+                    assert there, "S21: planned for a machine that is gone"
         for event in commit.after.events:
             before = commit.before.find(event.id) if commit.before else None
             for outcome in event.outcomes:
                 machine = commit.after.scope.machine(outcome.machine)
                 is_new = before is not None and outcome not in before.outcomes
                 if is_new and machine is not None and outcome.result is Result.DONE:
-                    expected = gone.get(event.type, machine.presence)
+                    expected = AFTERWARDS.get(event.type, machine.presence)
                     assert machine.presence is expected, "S21: it is still there"
 
 
@@ -315,6 +359,8 @@ PROMISES: Final[tuple[Callable[[Witness], None], ...]] = (
     an_event_concerns_one_update_domain_of_its_own_scope,
     an_acknowledged_approval_is_never_lost,
     nothing_starts_before_its_time,
+    a_policy_speaks_for_machines_only_when_none_of_them_can,
+    guests_read_the_words_they_know,
     what_may_start_does,
     user_operations_stay_within_their_limit,
     maintenance_takes_one_update_domain_at_a_time,

@@ -11,7 +11,7 @@ from datetime import timedelta
 from random import Random  # noqa: TID251 - seeded
 from typing import Final
 
-from forewarn.core.events import Cause, EventSource, EventType, Result
+from forewarn.core.events import ANNOUNCED_TYPES, Cause, EventSource, EventType, Result
 from forewarn.core.names import HostName, MachineName
 from forewarn.core.scopes import Enabling, Scope
 from forewarn.core.starting import MAINTENANCE_TYPES
@@ -131,7 +131,7 @@ class _Writer:
 
     def _announce(self) -> Act:
         scope = self._chance.choice(self._fleet)
-        event_type = self._chance.choice(tuple(EventType))
+        event_type = self._chance.choice(ANNOUNCED_TYPES)
         is_users = event_type is not EventType.PREEMPT and self._chance.random() < 0.4
         cause = Cause.MAINTENANCE
         if not is_users and event_type in MAINTENANCE_TYPES and self._chance.random() < 0.3:

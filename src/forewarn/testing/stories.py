@@ -27,6 +27,7 @@ from hypothesis.stateful import (
 from forewarn.clocks import SimulatedClock
 from forewarn.core.events import Audience, EventType, Result
 from forewarn.core.names import EventId, MachineName
+from forewarn.core.scopes import OwnerPolicies, Scope
 from forewarn.core.wishes import Wish
 from forewarn.errors import Refused, Unavailable, UnknownEvent
 from forewarn.fabrics.simulated import Behaviour
@@ -37,7 +38,7 @@ from forewarn.stores.sqlite import SqliteStore
 from forewarn.testing import promises
 from forewarn.testing.faults import Fault, FaultyStore, StoreDoor
 from forewarn.testing.sample_fleet import PAIR
-from forewarn.testing.strategies import EPOCH, spans, wishes_for
+from forewarn.testing.strategies import EPOCH, owner_policies, spans, wishes_for
 from forewarn.testing.witnesses import Witness, WitnessedFabric, WitnessedStore
 from forewarn.testing.worlds import OPERATOR, World
 
@@ -227,6 +228,12 @@ class Story(RuleBasedStateMachine):
             self.world.declare(*scopes)
         self._settle()
 
+    @rule(scope=st.sampled_from(PAIR), policies=owner_policies())
+    def set_policies(self, scope: Scope, policies: OwnerPolicies) -> None:
+        with suppress(Refused, Unavailable):
+            self.world.parts.registrar.amend_policies(scope.id, lambda _: policies, OPERATOR)
+        self._settle()
+
     @rule(fabric_remembers=st.booleans())
     def restart(self, *, fabric_remembers: bool) -> None:
         self.file.close()
@@ -258,7 +265,7 @@ class Story(RuleBasedStateMachine):
             due = turn.next_wake is not None and turn.next_wake <= self.clock.now()
             if not followed and not due:
                 return had_setbacks
-        raise AssertionError("the conductor does not come to rest")
+        raise AssertionError("S17: the conductor does not come to rest")
 
     def _announce(self, wish: Wish, delay: timedelta = timedelta()) -> MultipleResults[EventId]:
         placed: tuple[Placed, ...] = ()

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from forewarn.core import periods, wishes
 from forewarn.core.events import (
+    ANNOUNCED_TYPES,
     Approval,
     Audience,
     Cause,
@@ -30,7 +31,17 @@ from forewarn.core.journal import Role
 from forewarn.core.ledgers import Ledger
 from forewarn.core.names import EventId, HostName, Incarnation, MachineName
 from forewarn.core.periods import Periods
-from forewarn.core.scopes import AutoApproval, Enabling, Machine, Presence, Scope, ScopeKind
+from forewarn.core.presences import POWER_TYPES
+from forewarn.core.scopes import (
+    OFF,
+    AutoApproval,
+    Enabling,
+    Machine,
+    OwnerPolicies,
+    Presence,
+    Scope,
+    ScopeKind,
+)
 from forewarn.core.starting import MAINTENANCE_TYPES
 from forewarn.core.wishes import IfNotTold, Wish
 
@@ -77,6 +88,28 @@ def rules() -> st.SearchStrategy[Periods]:
 
 
 @cache
+def event_types() -> st.SearchStrategy[EventType]:
+    """Types of events; those that guests know are drawn more often."""
+    return st.sampled_from([*ANNOUNCED_TYPES, *ANNOUNCED_TYPES, *EventType])
+
+
+@cache
+def owner_policies() -> st.SearchStrategy[OwnerPolicies]:
+    """What the owner of a scale set may have set."""
+    minutes = st.integers(5, 15).map(lambda count: timedelta(minutes=count))
+    said = st.none() | st.booleans()
+    return st.builds(
+        OwnerPolicies,
+        approve_reboot=said,
+        approve_redeploy=said,
+        terminate_notice=st.none() | st.just(OFF) | minutes,
+        os_image_notice=st.none() | st.just(OFF) | minutes,
+        all_instances_down=st.booleans(),
+        event_grid=said,
+    )
+
+
+@cache
 def machines(update_domains: int = 5) -> st.SearchStrategy[Machine]:
     """Machines of a scope with so many update domains."""
     return st.builds(
@@ -117,18 +150,24 @@ def scopes(draw: st.DrawFn, machines_min: int = 1, machines_max: int = 6) -> Sco
         user_operations_max=draw(st.none() | st.integers(0, 10)),
         auto_approve=draw(st.sampled_from([(), tuple(AutoApproval), (AutoApproval.USER_REBOOT,)])),
         recovery=draw(st.none() | spans(timedelta(hours=3))),
+        # Most owners never set anything.
+        owner=draw(st.just(OwnerPolicies()) | owner_policies()),
+        kept=draw(st.sampled_from(["", '{"sku":{"tier":"Standard"}}'])),
     )
 
 
 @st.composite
 def _announced(draw: st.DrawFn, group: Sequence[Machine]) -> Event:
     """A new event for machines that can be acted on together."""
-    event_type = draw(st.sampled_from(EventType))
+    event_type = draw(event_types())
     platform = event_type is EventType.PREEMPT or draw(st.booleans())
     causes = list(Cause)[:2] if platform and event_type in MAINTENANCE_TYPES else list(Cause)[:1]
     audience = draw(st.sampled_from([Audience.GUESTS, Audience.GUESTS, Audience.OPERATORS]))
+    if event_type in POWER_TYPES:
+        audience = Audience.OPERATORS
     notice = timedelta()
     if audience is Audience.GUESTS:
+        # A Terminate's, and a Reimage's, is the scope's own.
         shortest = periods.MINIMUM_NOTICE.get(event_type, periods.TERMINATE_NOTICE_MIN)
         notice = draw(spans(timedelta(days=1), shortest))
     announced_at = draw(instants())
@@ -218,7 +257,7 @@ def ledgers(draw: st.DrawFn, events_max: int = 4) -> Ledger:
 def wishes_for(draw: st.DrawFn, scope: Scope) -> Wish:
     """Wishes for machines of a scope: reasonable ones, that may be refused for its policies."""
     names = [machine.name for machine in scope.machines]
-    event_type = draw(st.sampled_from(EventType))
+    event_type = draw(event_types())
     platform = event_type is EventType.PREEMPT or draw(st.booleans())
     causes = tuple(Cause) if platform and event_type in MAINTENANCE_TYPES else (Cause.MAINTENANCE,)
     cause = draw(st.sampled_from(causes))

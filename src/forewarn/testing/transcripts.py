@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
@@ -194,6 +194,32 @@ def settled(doubts: Iterable[Doubt], events: Mapping[str, Record]) -> int:
         elif doubt.deed is Deed.CANCEL:
             done += record.get("status") == "Canceled"
     return done
+
+
+def undisturbed(
+    read: Callable[[], Mapping[str, Record]], has_grown: Callable[[], bool]
+) -> Mapping[str, Record]:
+    """The events as of the end of the journal: a notice may run out between the two readings."""
+    while True:
+        events = read()
+        if not has_grown():
+            return events
+
+
+def inconsistencies(
+    known: Sequence[Record], journal: Sequence[Record], events: Mapping[str, Record]
+) -> list[Breach]:
+    """Where the journal is not what it was, or not what the ledgers say at its end."""
+    found: list[Breach] = []
+    if journal[: len(known)] != known:
+        found.append(Breach(Charge.LOST, "the journal is another one than it was"))
+    last = {line["event"]["event_id"]: line["event"] for line in journal if line["event"]}
+    for event_id, event in events.items():
+        told = last.get(event_id)
+        if told != event:
+            story = f"the journal knows {told}, the ledger {event}"
+            found.append(Breach(Charge.LOST, story))
+    return found
 
 
 def _lost(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,8 +22,8 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Mount
 from starlette.types import Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from forewarn.core.rights import Right
 from forewarn.errors import Unavailable
@@ -30,6 +31,7 @@ from forewarn.ports.trust import Authority
 from forewarn.web import calls, routes
 from forewarn.web.calls import Answer, Call
 from forewarn.web.routes import Route, Table
+from forewarn.web.streaming import Pace, Streams, response
 
 THREADS: Final = 16
 # Under way at one time, those that wait included.
@@ -44,25 +46,35 @@ HEADERS_READ: Final = frozenset(
     {"authorization", "accept", "content-type", "if-match", "if-none-match", "last-event-id"}
 )
 
+DEFAULT_PACE: Final = Pace()
+
 _WorkT = TypeVar("_WorkT")
 
 
-def build_app(table: Table, authority: Authority) -> Starlette:
+def build_app(table: Table, authority: Authority, pace: Pace = DEFAULT_PACE) -> Starlette:
     """The control plane as an ASGI application. Calls that wait end once `state.closing` is set."""
-    reception = _Reception(table, authority)
+    reception = _Reception(table, authority, pace)
     app = Starlette(
-        routes=[Mount("", app=reception)],
         exception_handlers={Exception: _broken},
         lifespan=reception.open,
     )
+    # Not as a route: Starlette's own patterns know paths with which they have nothing to do, such as
+    # those with a line break.
+    app.router.default = reception
     app.state.closing = reception.closing
+    app.state.streams = reception.streams
     return app
 
 
 class ControlServer:
-    """Serves the control plane on a socket that is bound already."""
+    """Serves the control plane on a socket that is bound already.
 
-    def __init__(self, app: Starlette, bound: socket.socket) -> None:
+    Over TLS; without it, only behind something else that speaks it.
+    """
+
+    def __init__(
+        self, app: Starlette, bound: socket.socket, tls: ssl.SSLContext | None = None
+    ) -> None:
         self._closing: threading.Event = app.state.closing
         self._bound = bound
         self._server = _Server(
@@ -76,9 +88,11 @@ class ControlServer:
                 # The journal names the true address of the caller, not what a header claims.
                 proxy_headers=False,
                 server_header=False,
+                ssl_context_factory=None if tls is None else lambda _config, _default: tls,
                 timeout_graceful_shutdown=SHUTDOWN_SECONDS_MAX,
             )
         )
+        app.state.streams.hang_up = self._server.hang_up
 
     async def serve(self) -> None:
         """Serve until `stop`; then give the answers under way, and close the socket."""
@@ -97,17 +111,24 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         yield
 
+    def hang_up(self, client: tuple[str, int]) -> None:
+        """End the connection of whoever is at this address and port."""
+        for connection in tuple(self.server_state.connections):
+            if isinstance(connection, H11Protocol) and connection.client == client:
+                connection.transport.abort()
+
 
 class _Reception:
     """Where calls come in and answers go out."""
 
-    def __init__(self, table: Table, authority: Authority) -> None:
+    def __init__(self, table: Table, authority: Authority, pace: Pace) -> None:
         self._table = table
         self._authority = authority
         self.closing = threading.Event()
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="control")
         # Touched by the loop's thread only.
         self._under_way = 0
+        self.streams = Streams(authority, self._in_a_thread, self.closing, pace)
 
     @asynccontextmanager
     async def open(self, _app: Starlette) -> AsyncIterator[None]:
@@ -119,11 +140,10 @@ class _Reception:
     async def __call__(self, connection: Scope, receive: Receive, send: Send) -> None:
         request = Request(connection, receive)
         answer = await self._answer(request)
-        headers = {"Cache-Control": "no-store", **dict(answer.headers)}
-        response = Response(
-            answer.body, answer.status, headers=headers, media_type=answer.content_type
-        )
-        await response(connection, receive, send)
+        if answer.stream is None:
+            await response(answer)(connection, receive, send)
+        else:
+            await self.streams.tell(answer, answer.stream, connection, receive, send)
 
     async def _answer(self, request: Request) -> Answer:
         call = _call(request)
@@ -151,7 +171,11 @@ class _Reception:
         body = await _body(request)
         if isinstance(body, Answer):
             return body
-        return await self._patiently(route, replace(admitted, body=body), request)
+        answer = await self._patiently(route, replace(admitted, body=body), request)
+        if answer.status == HTTPStatus.FORBIDDEN:
+            # Only what was named told whose it is.
+            await self._note_refusal(admitted, "no right to what was named")
+        return answer
 
     async def _admitted(self, route: Route, call: Call) -> Call | Answer:
         """The call, with whoever makes it; or the answer to somebody who may not."""
@@ -162,13 +186,16 @@ class _Reception:
         reason = "no valid token" if principal is None else routes.why_not(route, call)
         if reason is None:
             return call
+        await self._note_refusal(call, reason)
+        return calls.no_token(call) if principal is None else calls.no_right(reason)
+
+    async def _note_refusal(self, call: Call, reason: str) -> None:
+        what = f"{call.method} {call.path[:PATH_NOTED_MAX]}: {reason}"
         # Nobody is kept from being refused by a store that is away.
         with suppress(Unavailable):
-            what = f"{call.method} {call.path[:PATH_NOTED_MAX]}: {reason}"
             await self._in_a_thread(
-                partial(self._authority.note_refusal, principal, call.address, what)
+                partial(self._authority.note_refusal, call.principal, call.address, what)
             )
-        return calls.no_token(call) if principal is None else calls.no_right(reason)
 
     async def _patiently(self, route: Route, call: Call, request: Request) -> Answer:
         """Answer a call; where there is nothing to tell yet, ask again while it may wait."""

@@ -7,7 +7,7 @@ errors has are decided here. What can be asked for is in `routes` and the faces 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from http import HTTPStatus
@@ -31,7 +31,6 @@ from forewarn.wire import control_forms as forms
 from forewarn.wire.control_forms import Form
 
 BODY_BYTES_MAX: Final = 1024 * 1024
-_PARAMETERS_MAX: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +48,8 @@ class Call:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     # What the path names, by the route's own words.
     names: Mapping[str, str] = field(default_factory=dict)
+    # What the query says, where the route describes what it may say.
+    asked: Mapping[str, str] = field(default_factory=dict)
     # Who calls; None where anybody may.
     principal: Principal | None = None
 
@@ -83,6 +84,21 @@ class Later:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """How an answer goes on while its reader stays: part by part, each asked for in its time."""
+
+    call: Call
+    # What to send when there was nothing to tell for a while.
+    beat: bytes
+    # Whether the next part is there for sure.
+    is_behind: bool
+    # Whether it may be; a guess from memory, so that nobody asks the store in vain.
+    is_news: Callable[[], bool]
+    # The next part; one without a stream is the last.
+    more: Callable[[], Answer]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """What to reply."""
 
@@ -91,6 +107,7 @@ class Answer:
     content_type: str = "application/json"
     headers: tuple[tuple[str, str], ...] = ()
     later: Later | None = None
+    stream: Stream | None = None
 
 
 # The narrower family first: an Unknown is a Refused too.
@@ -147,6 +164,13 @@ def too_busy() -> Answer:
     return refused(Unavailable("too many calls at one time: try again"))
 
 
+def too_many() -> Answer:
+    """To a reader beyond those who may follow at one time."""
+    text = "too many streams at one time: close one of yours, or try again later"
+    status = HTTPStatus.TOO_MANY_REQUESTS
+    return error(status, "TooManyStreams", text, ("Retry-After", "10"))
+
+
 def refused(refusal: ForewarnError) -> Answer:
     """The answer that an error's family has."""
     for family, status in STATUS_OF.items():
@@ -160,14 +184,15 @@ def parameters(call: Call, *names: str) -> dict[str, str]:
     """The parameters of a call, each given once. Raises: Malformed."""
     try:
         pairs = parse_qsl(
-            call.query, keep_blank_values=True, errors="strict", max_num_fields=_PARAMETERS_MAX
+            call.query, keep_blank_values=True, errors="strict", max_num_fields=len(names) + 1
         )
     except ValueError as problem:
         raise Malformed(f"the query cannot be understood: {problem}") from problem
     found: dict[str, str] = {}
     for name, value in pairs:
         if name not in names:
-            raise Malformed(f"no parameter is called {name[:50]!r}: there are {', '.join(names)}")
+            known = f"there are {', '.join(names)}" if names else "there is none"
+            raise Malformed(f"no parameter is called {name[:50]!r} here: {known}")
         if name in found:
             raise Malformed(f"{name} is given more than once")
         found[name] = value

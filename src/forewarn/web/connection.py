@@ -13,40 +13,20 @@ import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from enum import Enum
 from typing import Final, Protocol, cast
 
 from forewarn.web import metadata
 from forewarn.web.allowances import BODY, PARSING, Allowance
 from forewarn.web.gate import Admission, Gate
 from forewarn.web.limits import Limits
-from forewarn.web.memo import Memo
+from forewarn.web.memo import Heads, Memo
 from forewarn.web.messages import Ending
 from forewarn.web.metadata import Decision, Manners
 from forewarn.web.parsing import Progress, RequestParser
+from forewarn.web.phases import Phase
 from forewarn.web.responses import CONTINUE
 from forewarn.wire import refusals
 from forewarn.wire.refusals import Refusal
-
-
-class Phase(Enum):
-    """What a connection is about."""
-
-    # Nothing is under way.
-    IDLE = "idle"
-    # A request has begun to arrive.
-    HEAD = "head"
-    BODY = "body"
-    # A request is with the server.
-    ANSWERING = "answering"
-    # A long poll: the answer comes with the next document.
-    WAITING = "waiting"
-    # Answered; the next request was sent ahead, or the guest has not read yet.
-    DRAINING = "draining"
-    # Refused for good; what still arrives is thrown away.
-    LINGERING = "lingering"
-    CLOSED = "closed"
-
 
 # Looking a member up costs more than comparing it, and the quick way compares for every request.
 _IDLE: Final = Phase.IDLE
@@ -61,7 +41,8 @@ class Reception(Protocol):
 
     limits: Limits
     manners: Manners
-    memo: Memo
+    memo: Memo[Decision]
+    heads: Heads
     gate: Gate
     # Of the memo and of the hatch.
     recall: Callable[[bytes], Decision | None]
@@ -300,6 +281,11 @@ class Connection(asyncio.Protocol):
     def _parse(self, data: bytes) -> None:
         self.allowance.left -= PARSING
         begins = self._parser is None
+        known = self._reception.heads.recall(data) if begins else None
+        if known is not None:
+            self.allowance.left -= BODY
+            self._pass_on(*known)
+            return
         parser = self._parser = self._parser or RequestParser(self._reception.limits)
         match parser.feed(data):
             case Refusal() as refusal:
@@ -325,13 +311,20 @@ class Connection(asyncio.Protocol):
         self._ahead = parser.rest
         if parser.has_body:
             self.allowance.left -= BODY
-        self.is_last = self.is_last or (self._at_eof and not self._ahead)
         decision = metadata.decide(parser.request, self._reception.manners)
         # Only what stands alone is remembered; what is part of something may be part of a trick.
-        if sent_at_once and self.is_known and not self._ahead and not parser.has_body:
-            self._reception.memo.remember(sent_at_once, decision, by=self.place)
+        if sent_at_once and self.is_known and not self._ahead:
+            if not parser.has_body:
+                self._reception.memo.remember(sent_at_once, decision, by=self.place)
+            elif not parser.is_chunked:
+                body = parser.body
+                self._reception.heads.remember(sent_at_once, body, decision, by=self.place)
+        self._pass_on(decision, parser.body)
+
+    def _pass_on(self, decision: Decision, body: bytes) -> None:
+        self.is_last = self.is_last or (self._at_eof and not self._ahead)
         self.phase = Phase.ANSWERING
-        self._reception.take(self, decision, parser.body)
+        self._reception.take(self, decision, body)
 
     def _expect_more(self, phase: Phase, deadline: float) -> None:
         if self._at_eof:

@@ -62,5 +62,8 @@ class Limits:
     memo_entries_per_caller_max: int = 16
     memo_key_bytes_max: int = 1024
 
-    # Approvals at work at one time; waiting for a disk, they share its commits.
+    # Threads for what commits; waiting for a disk, they share its commits.
     workers: int = 16
+    # Approvals that are decided and committed together. More would save little, and keep the first
+    # of them waiting for the last.
+    approvals_together_max: int = 128

@@ -12,7 +12,7 @@ fleet is turned away whatever it asks.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, TypeAlias
@@ -120,7 +120,10 @@ def answer(
         case ReadDocument() as action:
             return read(action, desk.posting(caller))
         case StartEvents():
-            return _start(body, caller, desk)
+            (reply,) = start_each([(caller, body)], desk)
+            if isinstance(reply, Exception):
+                raise reply
+            return reply
         case ReadInstance() as action:
             return _instance(action, caller, desk.posting(caller), subscription_id)
         case ReadVersions():
@@ -265,18 +268,35 @@ _ACTIONS: Final[Mapping[str, Callable[[Request, Mapping[str, str]], Action]]] = 
 }
 
 
-def _start(body: bytes, caller: Caller, desk: Desk) -> Reply:
-    event_ids: tuple[str, ...] = ()
-    try:
-        event_ids = scheduled_events.load_start_requests(body)
-        desk.approve_as_guest(caller, event_ids)
-    except UnknownEvent:
-        ledger = desk.posting(caller).ledger
-        unknown = (event_id for event_id in event_ids if ledger.find(event_id) is None)
-        return refused(refusals.unknown_event(next(unknown, event_ids[0])))
-    except ForewarnError as error:
-        return refused(refusal_of(error))
-    return Reply(200)
+def start_each(asked: Sequence[tuple[Caller, bytes]], desk: Desk) -> list[Reply | Exception]:
+    """The replies to several approvals, which are committed together; a bug costs one answer."""
+    replies: dict[int, Reply | Exception] = {}
+    named: dict[int, tuple[Caller, tuple[str, ...]]] = {}
+    for place, (caller, body) in enumerate(asked):
+        try:
+            named[place] = (caller, scheduled_events.load_start_requests(body))
+        except ForewarnError as error:
+            replies[place] = refused(refusal_of(error))
+    errors = desk.approve_each(list(named.values()))
+    for (place, (caller, event_ids)), outcome in zip(named.items(), errors, strict=True):
+        replies[place] = _started(caller, event_ids, outcome, desk)
+    return [replies[place] for place in range(len(asked))]
+
+
+def _started(
+    caller: Caller, event_ids: tuple[str, ...], error: Exception | None, desk: Desk
+) -> Reply | Exception:
+    match error:
+        case None:
+            return Reply(200)
+        case UnknownEvent():
+            ledger = desk.posting(caller).ledger
+            unknown = (event_id for event_id in event_ids if ledger.find(event_id) is None)
+            return refused(refusals.unknown_event(next(unknown, event_ids[0])))
+        case ForewarnError():
+            return refused(refusal_of(error))
+        case _:
+            return error
 
 
 def refusal_of(error: ForewarnError) -> Refusal:

@@ -21,6 +21,7 @@ from forewarn import __version__
 from forewarn.core.events import EventStatus, EventType, Result
 from forewarn.core.ledgers import Ledger
 from forewarn.core.names import Revision, ScopeId
+from forewarn.service.deliveries import Counts
 from forewarn.service.desk import Desk
 
 CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
@@ -153,10 +154,12 @@ class _Readings(Collector):
     served: Served
     tally: Tally
     setbacks: Callable[[], int]
+    hooks: Counts
 
     def collect(self) -> Iterator[Metric]:
         yield from self._of_guests()
         yield from self._of_the_fleet()
+        yield from self._of_webhooks()
         yield _count("conductor_setbacks", "Scopes that could not be tended.", self.setbacks())
         build = GaugeMetricFamily("forewarn_build", "Which forewarn this is.", labels=["version"])
         build.add_metric([__version__], 1)
@@ -210,6 +213,19 @@ class _Readings(Collector):
         yield _gauge("scopes_enabled", "Scopes whose VMs are told of events.", totals["enabled"])
         yield _gauge("machines", "VMs in the fleet.", totals["machines"])
 
+    def _of_webhooks(self) -> Iterator[Metric]:
+        hooks = self.hooks
+        yield _gauge("webhooks", "Webhooks there are.", hooks.webhooks)
+        yield _count("webhook_delivered", "Changes that webhooks took.", hooks.delivered)
+        yield _count("webhook_failed", "Deliveries that were not taken.", hooks.failed)
+        yield _count("webhook_given_up", "Changes that were given up on.", hooks.given_up)
+        yield _gauge("webhook_behind", "Changes that wait to be told.", hooks.waiting)
+        yield _gauge(
+            "webhook_dead_letters",
+            "Changes given up on: see `forewarn webhook dead-letters`.",
+            hooks.dead,
+        )
+
 
 def _gauge(name: str, text: str, value: int) -> Metric:
     return GaugeMetricFamily(f"forewarn_{name}", text, value=value)
@@ -219,10 +235,12 @@ def _count(name: str, text: str, value: int) -> Metric:
     return CounterMetricFamily(f"forewarn_{name}", text, value=value)
 
 
-def build_registry(served: Served, tally: Tally, setbacks: Callable[[], int]) -> CollectorRegistry:
+def build_registry(
+    served: Served, tally: Tally, setbacks: Callable[[], int], hooks: Counts
+) -> CollectorRegistry:
     """Everything that is told, from its sources. `setbacks` counts since the start."""
     registry = CollectorRegistry()
-    registry.register(_Readings(served, tally, setbacks))
+    registry.register(_Readings(served, tally, setbacks, hooks))
     ProcessCollector(registry=registry)
     return registry
 
@@ -230,8 +248,14 @@ def build_registry(served: Served, tally: Tally, setbacks: Callable[[], int]) ->
 class Metrics:
     """What is told, in Prometheus' words."""
 
-    def __init__(self, served: Served, tally: Tally, setbacks: Callable[[], int]) -> None:
-        self._registry = build_registry(served, tally, setbacks)
+    def __init__(
+        self,
+        served: Served,
+        tally: Tally,
+        setbacks: Callable[[], int],
+        hooks: Counts | None = None,
+    ) -> None:
+        self._registry = build_registry(served, tally, setbacks, hooks or Counts())
 
     def exposition(self) -> bytes:
         """One scrape, as CONTENT_TYPE."""

@@ -66,6 +66,11 @@ class RequestParser:
         return bytes(self._body)
 
     @property
+    def is_chunked(self) -> bool:
+        """Whether only the body itself tells where it ends."""
+        return self._body_left is None
+
+    @property
     def is_waiting_for_continue(self) -> bool:
         """Whether the guest wants leave to send the body."""
         return self._connection.they_are_waiting_for_100_continue

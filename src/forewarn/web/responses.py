@@ -61,6 +61,8 @@ class Responses:
         self._dated_kept = b""
         self._dated_closed = b""
         self.sheets: dict[ScopeId, Sheet] = {}
+        # Replies that are a status and nothing else, such as the one to an approval.
+        self._bare: dict[Reply, Ready] = {}
 
     def date(self, now: datetime) -> None:
         """Set the date of the responses to come."""
@@ -75,7 +77,12 @@ class Responses:
 
     def response(self, reply: Reply, ending: Ending) -> bytes:
         """A reply as bytes."""
-        return self.joined(_ready(reply), ending)
+        ready = self._bare.get(reply)
+        if ready is None:
+            ready = _ready(reply)
+            if not reply.body and not reply.headers:
+                self._bare[reply] = ready
+        return self.joined(ready, ending)
 
     def document(
         self, action: ReadDocument, scope: ScopeId, posting: Posting, ending: Ending

@@ -15,6 +15,7 @@ from forewarn.core.rights import Right
 from forewarn.errors import ForewarnError
 from forewarn.web import calls
 from forewarn.web.calls import Answer, Call
+from forewarn.web.described import Described
 
 Handler = Callable[[Call], Answer]
 # What goes wrong on purpose, as an answer.
@@ -36,6 +37,8 @@ class Route:
     refused: Refusal = calls.refused
     # Answered even while every thread is busy.
     at_once: bool = False
+    # What it takes and gives; everything under /fabric/v1 says so.
+    told: Described | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +110,8 @@ def why_not(route: Route, call: Call) -> str | None:
 def answer(route: Route, call: Call) -> Answer:
     """Answer a call whose caller was admitted. What is not a ForewarnError is a bug."""
     try:
+        if route.told is not None:
+            call = replace(call, asked=calls.parameters(call, *route.told.parameters))
         return route.handle(call)
     except ForewarnError as refusal:
         return route.refused(refusal)

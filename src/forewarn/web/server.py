@@ -27,17 +27,18 @@ from forewarn.ports.identities import Caller, Identities
 from forewarn.service.board import Board
 from forewarn.service.desk import Desk
 from forewarn.web import listeners, metadata
-from forewarn.web.backroom import Backroom
-from forewarn.web.connection import Connection, Phase
+from forewarn.web.backroom import Backroom, Tray
+from forewarn.web.connection import Connection
 from forewarn.web.counters import Counters
 from forewarn.web.door import Door
 from forewarn.web.gate import Admission, Gate
 from forewarn.web.hatch import Hatch
 from forewarn.web.limits import Limits
 from forewarn.web.listeners import Bound, Listener
-from forewarn.web.memo import Memo
+from forewarn.web.memo import Heads, Memo
 from forewarn.web.messages import Ending, Reply
 from forewarn.web.metadata import OTHER, STRICT, Decision, Manners, ReadDocument, StartEvents
+from forewarn.web.phases import Phase
 from forewarn.web.responses import Responses
 from forewarn.web.waiting import Waiter, WaitingRoom
 from forewarn.wire import refusals
@@ -71,7 +72,8 @@ class MetadataServer:
     ) -> None:
         self.limits = limits
         self.manners = manners
-        self.memo = Memo(limits)
+        self.memo: Memo[Decision] = Memo(limits)
+        self.heads = Heads(limits)
         self.gate = Gate(limits, counters, connections_max=_connections_max(limits))
         self._desk = desk
         self._identities = identities
@@ -89,6 +91,11 @@ class MetadataServer:
         self._attending: dict[ScopeId, list[Callable[[], None]]] = {}
         self._strangers: set[str] = set()
         self._backroom = Backroom(limits.workers, self._note_quiet)
+        self._approvals: Tray[tuple[Caller, bytes], Reply | Exception] = Tray(
+            self._backroom,
+            partial(metadata.start_each, desk=desk),
+            lot_max=limits.approvals_together_max,
+        )
         self._doors: list[Door] = []
         self._sweeping: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -142,7 +149,8 @@ class MetadataServer:
         return tuple(v for v in self.gate.visitors if isinstance(v, Connection))
 
     def _note_quiet(self) -> None:
-        if self._stopping and not self.gate.visitors and self._backroom.is_quiet:
+        is_quiet = self._backroom.is_quiet and self._approvals.is_empty
+        if self._stopping and not self.gate.visitors and is_quiet:
             self._quiet.set()
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -351,34 +359,29 @@ class MetadataServer:
         self, connection: Connection, decision: Decision, caller: Caller, body: bytes
     ) -> None:
         connection.suspend()
-        self._backroom.do(
-            partial(
-                metadata.answer,
-                decision,
-                caller,
-                self._desk,
-                subscription_id=self._subscription_id,
-                body=body,
-            ),
-            partial(self._approved, connection, decision, caller),
-        )
+        then = partial(self._approved, connection, decision, caller)
+        self._approvals.put((caller, body), then)
 
     def _approved(
-        self, connection: Connection, decision: Decision, caller: Caller, job: asyncio.Future[Reply]
+        self,
+        connection: Connection,
+        decision: Decision,
+        caller: Caller,
+        outcome: Reply | Exception,
     ) -> None:
-        try:
-            reply = job.result()
-        except Exception:  # noqa: BLE001 - a bug costs one answer, not the endpoint
-            self._log.exception("an approval broke", extra={"action": "broken", **_named(caller)})
-            reply = metadata.refused(refusals.BROKEN)
-        self._counters.approvals += reply.status == HTTPStatus.OK
+        if isinstance(outcome, Exception):
+            # A bug costs one answer, not the endpoint.
+            extra = {"action": "broken", **_named(caller)}
+            self._log.error("an approval broke", exc_info=outcome, extra=extra)
+            outcome = metadata.refused(refusals.BROKEN)
+        self._counters.approvals += outcome.status == HTTPStatus.OK
         self._log.info(
             "%s asked to start events: %s",
             caller.machine,
-            reply.status,
-            extra={"action": "approve", "status": reply.status, **_named(caller)},
+            outcome.status,
+            extra={"action": "approve", "status": outcome.status, **_named(caller)},
         )
-        self._reply(connection, decision, reply)
+        self._reply(connection, decision, outcome)
 
 
 def _connections_max(limits: Limits) -> int:

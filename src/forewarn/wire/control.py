@@ -7,7 +7,7 @@ What is shown in return is in `control_forms`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from pathlib import PurePosixPath
@@ -16,11 +16,11 @@ from typing import Annotated, Final, Literal, TypeVar
 import msgspec
 
 from forewarn.core import periods
-from forewarn.core.events import Cause, EventSource, EventType, Result
+from forewarn.core.events import ANNOUNCED_TYPES, Cause, EventSource, EventType, Result
 from forewarn.core.periods import spell
 from forewarn.core.wishes import IfNotTold, Wish
 from forewarn.errors import Malformed
-from forewarn.wire.control_forms import Form
+from forewarn.wire.control_forms import AnnouncedWord, CauseWord, Form, Instant, SourceWord
 
 NOTICE_SECONDS_MAX: Final = int(periods.ANNOUNCED_AHEAD_MAX.total_seconds())
 DURATION_SECONDS_MAX: Final = int(periods.DURATION_MAX.total_seconds())
@@ -50,7 +50,9 @@ _MEMBER: Final = re.compile(r" - at `\$\.(\w+).*`")
 _YEARS: Final = range(1970, 9000)
 
 _Name = Annotated[str, msgspec.Meta(min_length=1, max_length=NAME_LENGTH_MAX)]
-_Instant = Annotated[datetime, msgspec.Meta(tz=True)]
+_Notice = Annotated[float, msgspec.Meta(ge=0, le=NOTICE_SECONDS_MAX)]
+_Duration = Annotated[float, msgspec.Meta(ge=0, le=DURATION_SECONDS_MAX)]
+_Description = Annotated[str, msgspec.Meta(max_length=DESCRIPTION_LENGTH_MAX)]
 
 _EnumT = TypeVar("_EnumT", bound=Enum)
 
@@ -76,23 +78,23 @@ class FleetFile(Asked, frozen=True, kw_only=True):
 class Announcement(Asked, frozen=True, kw_only=True):
     """An impact on some machines, and on all machines of some hosts."""
 
-    type: str
+    type: AnnouncedWord
     machines: tuple[_Name, ...] = ()
     hosts: tuple[_Name, ...] = ()
-    source: str = "platform"
-    cause: str = "maintenance"
-    notice_seconds: Annotated[float, msgspec.Meta(ge=0, le=NOTICE_SECONDS_MAX)] | None = None
-    duration_seconds: Annotated[float, msgspec.Meta(ge=0, le=DURATION_SECONDS_MAX)] | None = None
-    description: Annotated[str, msgspec.Meta(max_length=DESCRIPTION_LENGTH_MAX)] | None = None
+    source: SourceWord = EventSource.PLATFORM.value
+    cause: CauseWord = Cause.MAINTENANCE.value
+    notice_seconds: _Notice | None = None
+    duration_seconds: _Duration | None = None
+    description: _Description | None = None
     unannounced: bool = False
 
     @property
     def wish(self) -> Wish:
         """What is wished for. Raises: Malformed."""
         return Wish(
-            type=_named(EventType, "type", self.type),
-            source=_named(EventSource, "source", self.source),
-            cause=_named(Cause, "cause", self.cause),
+            type=named(ANNOUNCED_TYPES, "type", self.type),
+            source=named(EventSource, "source", self.source),
+            cause=named(Cause, "cause", self.cause),
             machines=self.machines,
             description=_printable(self.description),
             duration=_span(self.duration_seconds),
@@ -101,10 +103,35 @@ class Announcement(Asked, frozen=True, kw_only=True):
         )
 
 
+class Failure(Asked, frozen=True, kw_only=True):
+    """A host that has failed, or that will: what becomes of all machines on it."""
+
+    kind: Literal["predicted", "actual"]
+    # Azure's own pages disagree on what a failing host means for its machines.
+    type: AnnouncedWord = EventType.REBOOT.value
+    notice_seconds: _Notice | None = None
+    duration_seconds: _Duration | None = None
+    description: _Description | None = None
+    unannounced: bool = False
+
+    def announcement(self, host: str) -> Announcement:
+        """The same, as it is announced to whoever is on that host."""
+        failed = self.kind == "actual"
+        return Announcement(
+            type=self.type,
+            hosts=(host,),
+            cause=(Cause.HARDWARE_FAILURE if failed else Cause.PREDICTED_FAILURE).value,
+            notice_seconds=self.notice_seconds,
+            duration_seconds=self.duration_seconds,
+            description=self.description,
+            unannounced=self.unannounced,
+        )
+
+
 class Postponement(Asked, frozen=True, kw_only=True):
     """A later instant, or a while: one of the two."""
 
-    to: _Instant | None = None
+    to: Instant | None = None
     by_seconds: Annotated[float, msgspec.Meta(gt=0, le=POSTPONED_SECONDS_MAX)] | None = None
 
     @property
@@ -132,7 +159,7 @@ class Resolution(Asked, frozen=True, kw_only=True):
 class Pruning(Asked, frozen=True, kw_only=True):
     """Since when the journal is to be kept."""
 
-    before: _Instant
+    before: Instant
 
     @property
     def instant(self) -> datetime:
@@ -178,6 +205,14 @@ def dump(form: Form) -> bytes:
     return msgspec.json.encode(form)
 
 
+def instant(member: str, text: str) -> datetime:
+    """An instant that is given as text. Raises: Malformed."""
+    try:
+        return _utc(msgspec.convert(text, Instant))
+    except msgspec.ValidationError as error:
+        raise Malformed(f"{member} is {_AN_INSTANT}, not {text[:50]!r}") from error
+
+
 def _complaint(told: str) -> str:
     """What msgspec tells, in words for whoever typed the value."""
     member = _MEMBER.search(told)
@@ -187,12 +222,13 @@ def _complaint(told: str) -> str:
     return _REMEDIES.get(member[1], plain)
 
 
-def _named(kind: type[_EnumT], member: str, word: str) -> _EnumT:
+def named(kind: Iterable[_EnumT], member: str, word: str) -> _EnumT:
     """The value that a word stands for, however it is capitalized."""
-    for value in kind:
+    values = tuple(kind)
+    for value in values:
         if value.value.lower() == word.lower():
             return value
-    choices = ", ".join(str(value.value) for value in kind)
+    choices = ", ".join(str(value.value) for value in values)
     raise Malformed(f"no {member} is called {word[:50]!r}: give one of {choices}")
 
 

@@ -6,17 +6,62 @@ apply is null. Statuses, types and sources are spelled as guests read them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from enum import Enum
+from typing import Annotated
 
 import msgspec
 
-from forewarn.core.events import Approval, Audience, Event, Outcome
-from forewarn.core.journal import Actor, Entry
+from forewarn.core import scopes
+from forewarn.core.events import (
+    ANNOUNCED_TYPES,
+    Approval,
+    Audience,
+    Cause,
+    Event,
+    EventSource,
+    EventStatus,
+    EventType,
+    Outcome,
+    Result,
+)
+from forewarn.core.journal import Actor, Entry, Role, What
 from forewarn.core.ledgers import Ledger
 from forewarn.core.names import ScopeId
-from forewarn.core.scopes import Machine, Scope
+from forewarn.core.scopes import (
+    AutoApproval,
+    Enabling,
+    Machine,
+    Origin,
+    Presence,
+    Scope,
+    ScopeKind,
+)
 from forewarn.wire.instance import vm_id
+
+
+def _one_of(kind: Iterable[Enum]) -> msgspec.Meta:
+    """Text that is one of these words, as far as a schema is concerned."""
+    return msgspec.Meta(extra_json_schema={"enum": [value.value for value in kind]})
+
+
+# With its time zone: nobody has to guess.
+Instant = Annotated[datetime, msgspec.Meta(tz=True)]
+EventTypeWord = Annotated[str, _one_of(EventType)]
+# What guests can be told of.
+AnnouncedWord = Annotated[str, _one_of(ANNOUNCED_TYPES)]
+SourceWord = Annotated[str, _one_of(EventSource)]
+CauseWord = Annotated[str, _one_of(Cause)]
+_Status = Annotated[str, _one_of(EventStatus)]
+_Result = Annotated[str, _one_of(Result)]
+RoleWord = Annotated[str, _one_of(Role)]
+WhatWord = Annotated[str, _one_of(What)]
+_Kind = Annotated[str, _one_of(ScopeKind)]
+_Enabling = Annotated[str, _one_of(Enabling)]
+_AutoApproval = Annotated[str, _one_of(AutoApproval)]
+_Presence = Annotated[str, _one_of(Presence)]
+_Origin = Annotated[str, _one_of(Origin)]
 
 
 class Form(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,17 +79,17 @@ class ApprovalForm(Form, frozen=True, kw_only=True):
     """Who let an event start early, and from where."""
 
     by: str
-    role: str
+    role: RoleWord
     address: str
-    at: datetime
+    at: Instant
 
 
 class OutcomeForm(Form, frozen=True, kw_only=True):
     """What became of an event on one machine."""
 
     resource: str
-    result: str
-    at: datetime
+    result: _Result
+    at: Instant
     detail: str
 
 
@@ -52,29 +97,29 @@ class EventForm(Form, frozen=True, kw_only=True):
     """An event and its whole record."""
 
     event_id: str
-    type: str
-    status: str
+    type: EventTypeWord
+    status: _Status
     resources: tuple[str, ...]
-    not_before: datetime
+    not_before: Instant
     scope: str
     resource_group: str
-    source: str
-    cause: str
+    source: SourceWord
+    cause: CauseWord
     description: str
     duration_seconds: float | None
     update_domain: int
     # Whether guests are told.
     announced: bool
-    announced_at: datetime
+    announced_at: Instant
     announced_by: str
-    readable_at: datetime | None
+    readable_at: Instant | None
     approved: ApprovalForm | None
     hold: str | None
-    started_at: datetime | None
-    ended_at: datetime | None
+    started_at: Instant | None
+    ended_at: Instant | None
     notice_promised_seconds: float
     notice_given_seconds: float | None
-    not_before_earlier: tuple[datetime, ...]
+    not_before_earlier: tuple[Instant, ...]
     outcomes: tuple[OutcomeForm, ...]
 
 
@@ -85,8 +130,8 @@ class MachineForm(Form, frozen=True, kw_only=True):
     addresses: tuple[str, ...]
     host: str | None
     update_domain: int
-    presence: str
-    origin: str
+    presence: _Presence
+    origin: _Origin
     vm_id: str
 
 
@@ -95,14 +140,14 @@ class ScopeForm(Form, frozen=True, kw_only=True):
 
     scope: str
     resource_group: str
-    kind: str
+    kind: _Kind
     enabled: bool
-    enabling: str
+    enabling: _Enabling
     update_domains: int
     terminate_notice_seconds: float | None
     spot: bool
     user_operations_max: int | None
-    auto_approve: tuple[str, ...]
+    auto_approve: tuple[_AutoApproval, ...]
     incarnation: int
     machines: tuple[MachineForm, ...]
 
@@ -110,7 +155,7 @@ class ScopeForm(Form, frozen=True, kw_only=True):
 class ActorForm(Form, frozen=True, kw_only=True):
     """Who did something, and from where."""
 
-    role: str
+    role: RoleWord
     name: str
     address: str
 
@@ -119,10 +164,10 @@ class EntryForm(Form, frozen=True, kw_only=True):
     """A line of the journal. Its event is shown as it was after the change."""
 
     cursor: str
-    at: datetime
+    at: Instant
     scope: str
     resource_group: str
-    what: str
+    what: WhatWord
     by: ActorForm
     event: EventForm | None
     note: str
@@ -133,6 +178,31 @@ class FleetForm(Form, frozen=True, kw_only=True):
     """The whole fleet."""
 
     scopes: Sequence[ScopeForm]
+
+
+class HostedForm(Form, frozen=True, kw_only=True):
+    """The machines of one scope that run on a host."""
+
+    scope: str
+    resource_group: str
+    machines: tuple[str, ...]
+
+
+class HostForm(Form, frozen=True, kw_only=True):
+    """A host, who is on it, and what is announced to them."""
+
+    host: str
+    scopes: Sequence[HostedForm]
+    # Open events that concern a machine on this host.
+    events: Sequence[EventForm]
+    # Whether an impact is under way there.
+    is_busy: bool
+
+
+class HostsForm(Form, frozen=True, kw_only=True):
+    """Every host that a machine runs on."""
+
+    hosts: Sequence[HostForm]
 
 
 class ChangesForm(Form, frozen=True, kw_only=True):
@@ -252,12 +322,12 @@ def scope_form(ledger: Ledger) -> ScopeForm:
         enabled=ledger.is_enabled,
         enabling=scope.enabling.value,
         update_domains=scope.update_domains,
-        terminate_notice_seconds=_seconds_or_none(scope.terminate_notice),
+        terminate_notice_seconds=_seconds_or_none(scopes.terminate_notice(scope)),
         spot=scope.spot,
         user_operations_max=scope.user_operations_max,
-        auto_approve=tuple(policy.value for policy in scope.auto_approve),
+        auto_approve=tuple(policy.value for policy in scopes.auto_approvals(scope)),
         incarnation=ledger.incarnation,
-        machines=tuple(_machine_form(scope, machine) for machine in scope.machines),
+        machines=tuple(_machine_form(scope, m) for m in scope.machines if not _is_history(m)),
     )
 
 
@@ -301,6 +371,11 @@ def _machine_form(scope: Scope, machine: Machine) -> MachineForm:
         origin=machine.origin.value,
         vm_id=vm_id(scope, machine),
     )
+
+
+def _is_history(machine: Machine) -> bool:
+    """Whether a machine is deleted for good: no file would bring it back, nor need be kept from it."""
+    return machine.presence is Presence.DELETED and machine.origin is Origin.API
 
 
 def _actor_form(actor: Actor) -> ActorForm:

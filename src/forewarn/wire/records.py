@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, TypeVar
 
 import msgspec
@@ -10,13 +10,15 @@ import msgspec
 from forewarn.core.journal import Entry
 from forewarn.core.ledgers import Ledger
 from forewarn.core.names import Revision, ScopeId
+from forewarn.core.values import replace
 from forewarn.errors import Damaged, Refused
 
 _DecodedT = TypeVar("_DecodedT")
 
 LEDGER_PREFIX: Final = "ledger/"
 # Raised when an older forewarn could no longer understand what is written.
-FORMAT: Final = 1
+FORMAT: Final = 2
+_FORMATS: Final = (1, FORMAT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +58,9 @@ def dump_ledger(ledger: Ledger) -> bytes:
 def load_ledger(value: bytes, revision: int) -> Ledger:
     """A ledger from its bytes. Raises: Refused if a newer forewarn wrote it, Damaged."""
     written = _decoded(_format, value, "a ledger").format
-    if written != FORMAT:
+    if written not in _FORMATS:
         raise Refused(
-            f"a ledger is written in format {written}, this forewarn reads {FORMAT}: "
+            f"a ledger is written in format {written}, this forewarn reads up to {FORMAT}: "
             "run the version that wrote it"
         )
     page = _decoded(_page, value, "a ledger")

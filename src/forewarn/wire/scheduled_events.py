@@ -62,12 +62,13 @@ def _event(notice: Notice, version: Version, kind: ScopeKind) -> dict[str, objec
         "NotBefore": "" if notice.not_before is None else dump_time(notice.not_before),
         "Description": notice.description,
         "EventSource": notice.source.value,
-        "DurationInSeconds": _seconds(notice.duration),
+        "DurationInSeconds": dump_seconds(notice.duration),
     }
     return {member: everything[member] for member in versions.members(version)}
 
 
-def _seconds(duration: timedelta | None) -> int:
+def dump_seconds(duration: timedelta | None) -> int:
+    """A length of time in whole seconds; -1 where nobody knows it."""
     # Rounded up, because 0 means that there will be no interruption at all.
     return _UNKNOWN_DURATION if duration is None else -(-duration // _SECOND)
 

@@ -92,8 +92,12 @@ def members(version: Version) -> tuple[str, ...]:
 
 
 def shows(version: Version, event_type: EventType) -> bool:
-    """Whether events of that type appear; older versions never show newer types."""
-    return _has(version, TYPES_SINCE[event_type])
+    """Whether events of that type appear; older versions never show newer types.
+
+    What owners do to their own machines appears in none.
+    """
+    since = TYPES_SINCE.get(event_type)
+    return since is not None and _has(version, since)
 
 
 def enforces_header(version: Version) -> bool:

@@ -14,12 +14,13 @@ from forewarn.ports.ids import Ids
 from forewarn.ports.store import Store
 from forewarn.service.attendance import Attendance, Endpoints
 from forewarn.service.board import Board
-from forewarn.service.books import Books, Lane
+from forewarn.service.books import Books, Lane, Writers
 from forewarn.service.conductor import Conductor
 from forewarn.service.desk import Desk
 from forewarn.service.directory import Directory
 from forewarn.service.feed import Feed
 from forewarn.service.journals import Journals
+from forewarn.service.operations import Operations
 from forewarn.service.registrar import Registrar
 
 
@@ -40,6 +41,7 @@ class Assembly:
     conductor: Conductor
     registrar: Registrar
     journals: Journals
+    operations: Operations
     feed: Feed
 
     def load(self) -> int:
@@ -78,12 +80,15 @@ def assemble(  # noqa: PLR0913 - every port, by name
     turn: AbstractContextManager[object] | None = None,
     lane: Lane | None = None,
     endpoints: Endpoints = Endpoints.ONE,
+    writers: Writers = Writers.SEVERAL,
 ) -> Assembly:
     """Put a service together over these ports; `turn` and `lane` are locks for many threads."""
     board = Board()
-    books = Books(store, ids, turn, lane, board.ledger)
+    books = Books(store, ids, turn, lane, board.ledger, writers)
     directory = Directory()
     attendance = Attendance(clock, endpoints)
+    desk = Desk(clock, ids, books, board, directory, attendance, rules)
+    journals = Journals(clock, store, books)
     assembly = Assembly(
         clock=clock,
         ids=ids,
@@ -94,10 +99,11 @@ def assemble(  # noqa: PLR0913 - every port, by name
         books=books,
         board=board,
         directory=directory,
-        desk=Desk(clock, ids, books, board, directory, attendance, rules),
+        desk=desk,
         conductor=Conductor(clock, books, board, fabric, attendance, rules),
-        registrar=Registrar(clock, books),
-        journals=Journals(clock, store, books),
+        registrar=Registrar(clock, books, identities),
+        journals=journals,
+        operations=Operations(clock, ids, store, books, desk, journals),
         feed=Feed(store, books, board),
     )
     books.tell(assembly.told)

@@ -1,20 +1,21 @@
-"""The data directory: the database, the operators' token, and where the service can be found."""
+"""The data directory: the database, keys, the first operator, and where the service can be found."""
 
 from __future__ import annotations
 
 import errno
 import json
 import os
-import secrets
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from forewarn.errors import ForewarnError, Refused, Unavailable
+import msgspec
 
-OWNER_ONLY = 0o600
+from forewarn.errors import ForewarnError, Refused, Unavailable
+from forewarn.trust import vault
+from forewarn.trust.vault import OWNER_ONLY as OWNER_ONLY
 
 # What passes once somebody has seen to the disk, and what to do about it. Anything else is for
 # somebody to change.
@@ -25,6 +26,17 @@ _DISK_TROUBLES: Final[Mapping[int, str]] = {
     errno.EROFS: "its disk is read-only: see the kernel's log for disk errors, and mount it again",
     errno.EIO: "see the kernel's log for disk errors",
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credentials:
+    """What a principal logs in with, and where."""
+
+    client_id: str
+    client_secret: str = field(repr=False)
+    tenant_id: str
+    subscription_id: str
+    endpoint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +50,10 @@ class DataDirectory:
         return self.path / "forewarn.db"
 
     @property
+    def operator(self) -> Path:
+        return self.path / "operator.json"
+
+    @property
     def _endpoint(self) -> Path:
         return self.path / "endpoint.json"
 
@@ -48,26 +64,43 @@ class DataDirectory:
         except OSError as error:
             raise disk_trouble(f"the data directory {self.path} cannot be made", error) from error
 
-    def token(self) -> str:
-        """The operators' token; made at the first start. Raises: Refused, Unavailable."""
-        file = self.path / "token"
+    def credentials(self) -> Credentials | None:
+        """What the first operator logs in with, if it is kept here. Raises: Refused."""
         try:
-            if not file.exists():
-                self._write(file, secrets.token_urlsafe(32))
-        except OSError as error:
-            raise disk_trouble(f"{file} cannot be made", error) from error
-        return _kept_token(file)
+            content = self.operator.read_bytes()
+            # A disk may have become read-only since.
+            if self.operator.stat().st_mode & 0o777 != OWNER_ONLY:
+                self.operator.chmod(OWNER_ONLY)
+            return msgspec.json.decode(content, type=Credentials)
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            raise Refused(
+                f"{self.operator} cannot be used ({error}): run this as its owner, or move it away"
+            ) from error
 
-    def publish(self, control: str, metadata: list[str]) -> None:
+    def keep_credentials(self, credentials: Credentials) -> None:
+        """Write down what the first operator logs in with. Raises: Refused, Unavailable."""
+        try:
+            self._write(self.operator, msgspec.json.encode(credentials).decode())
+        except OSError as error:
+            raise disk_trouble(f"{self.operator} cannot be made", error) from error
+
+    def publish(self, control: str, metadata: list[str], trusted: Mapping[str, str]) -> None:
         """Write down where the service listens, for the command line on this machine.
+
+        `trusted` says by which file its certificate is known.
 
         Raises: Refused, Unavailable.
         """
-        fields = {"control": control, "metadata": metadata, "pid": os.getpid()}
+        fields = {"control": control, "metadata": metadata, "pid": os.getpid(), **trusted}
         try:
             # Where a service listened that died is worse than nothing.
             self._endpoint.unlink(missing_ok=True)
             self._write(self._endpoint, json.dumps(fields))
+            credentials = self.credentials()
+            if credentials is not None and credentials.endpoint != control:
+                self.keep_credentials(replace(credentials, endpoint=control))
         except OSError as error:
             text = (
                 f"{self._endpoint} cannot be written, and commands here need --endpoint {control}"
@@ -82,16 +115,7 @@ class DataDirectory:
 
     def _write(self, file: Path, line: str) -> None:
         """All of it under that name, or nothing."""
-        draft = file.with_suffix(".new")
-        draft.unlink(missing_ok=True)
-        try:
-            descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ONLY)
-            with os.fdopen(descriptor, "w", encoding="utf-8") as out:
-                out.write(line + "\n")
-            draft.replace(file)
-        except OSError:
-            draft.unlink(missing_ok=True)
-            raise
+        vault.write(file, f"{line}\n".encode(), OWNER_ONLY)
 
 
 def disk_trouble(what: str, error: OSError) -> ForewarnError:
@@ -100,18 +124,3 @@ def disk_trouble(what: str, error: OSError) -> ForewarnError:
     if remedy is not None:
         return Unavailable(f"{what} ({error.strerror}): {remedy}")
     return Refused(f"{what} ({error.strerror}): give --data a directory that this user may write")
-
-
-def _kept_token(file: Path) -> str:
-    try:
-        token = file.read_text(encoding="ascii").strip()
-        # A disk may have become read-only since.
-        if file.stat().st_mode & 0o777 != OWNER_ONLY:
-            file.chmod(OWNER_ONLY)
-    except (OSError, ValueError) as error:
-        raise Refused(
-            f"{file} cannot be used ({error}): run this as its owner, or delete it"
-        ) from error
-    if not token:
-        raise Refused(f"{file} is empty: delete it, and a new one is made")
-    return token

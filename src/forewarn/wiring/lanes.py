@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Final
 
 from forewarn.core.names import ScopeId
@@ -22,7 +22,12 @@ class Lanes:
     @contextmanager
     def __call__(self, scopes: Sequence[ScopeId]) -> Iterator[None]:
         """Hold the lanes of these scopes; always taken in one order, so that nobody deadlocks."""
-        with ExitStack() as held:
+        held: list[threading.Lock] = []
+        try:
             for lane in sorted({hash(scope) % LANES for scope in scopes}):
-                held.enter_context(self._locks[lane])
+                self._locks[lane].acquire()
+                held.append(self._locks[lane])
             yield
+        finally:
+            for lock in held:
+                lock.release()

@@ -6,12 +6,15 @@ import json
 import logging
 import sys
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Final, Literal
 
 LogFormat = Literal["text", "json"]
 
 # What every log record carries; whatever else it has was given as `extra`.
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
+# Made once: json.dumps would make one for each line.
+_encode: Final = json.JSONEncoder(default=str, ensure_ascii=False).encode
 
 
 class TextFormatter(logging.Formatter):
@@ -37,7 +40,7 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             fields["exception"] = self.formatException(record.exc_info)
-        return json.dumps(fields, default=str, ensure_ascii=False)
+        return _encode(fields)
 
 
 def start_logging(log_format: LogFormat) -> logging.Logger:
@@ -52,7 +55,13 @@ def start_logging(log_format: LogFormat) -> logging.Logger:
 
 
 def _time(record: logging.LogRecord) -> str:
-    return datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _second(int(record.created))
+
+
+@lru_cache(maxsize=4)
+def _second(number: int) -> str:
+    """A second as it is spelled; most lines share theirs with the one before."""
+    return datetime.fromtimestamp(number, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _extra(record: logging.LogRecord) -> dict[str, object]:

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
-import resource
 import signal
-import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import uvloop
@@ -22,59 +17,36 @@ import uvloop
 from forewarn.clocks import SystemClock
 from forewarn.config.fleets import FleetFile, load_fleet, parse_fleet
 from forewarn.core.journal import SERVICE, Actor
-from forewarn.core.scopes import Enabling, Origin
+from forewarn.core.scopes import Origin
 from forewarn.errors import Damaged, ForewarnError, Refused
 from forewarn.fabrics.simulated import Behaviour, SimulatedFabric
+from forewarn.hooks.sender import HttpPost
 from forewarn.identities.addresses import AddressBook
 from forewarn.ids import RandomIds
 from forewarn.ports.store import Store
+from forewarn.service.books import Writers
 from forewarn.stores.sqlite import SqliteStore
-from forewarn.web import control, listeners
+from forewarn.web import arm, listeners
 from forewarn.web.app import ControlServer, build_app
+from forewarn.web.arm_calls import ArmParts
 from forewarn.web.control import ControlParts
 from forewarn.web.counters import Counters
-from forewarn.web.limits import Limits
-from forewarn.web.listeners import Bound, Listener
-from forewarn.web.metadata import STRICT, Manners
-from forewarn.web.routes import Table
+from forewarn.web.listeners import Bound
 from forewarn.web.server import MetadataServer
 from forewarn.wiring.assembly import Assembly, assemble
-from forewarn.wiring.directories import DataDirectory
+from forewarn.wiring.carrying import Carriers, assemble_hooks
+from forewarn.wiring.faces import Faces
+from forewarn.wiring.garbage import uncollected
 from forewarn.wiring.lanes import Lanes
-from forewarn.wiring.systemd import Systemd
-from forewarn.wiring.tokened import Tokened
+from forewarn.wiring.settings import ServeSettings, Serving
+from forewarn.wiring.sockets import allow_descriptors, listening
+from forewarn.wiring.trust import Doorkeeper, Tls, keep_door
 from forewarn.wiring.watching import WatchedStore
 from forewarn.wiring.working import Workers
 
 GRACE: Final = timedelta(seconds=10)
-CONTROL_BACKLOG: Final = 128
 PUBLISH_AGAIN_SECONDS: Final = 1.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServeSettings:
-    """What `forewarn serve` was told."""
-
-    data: DataDirectory
-    fleet: Path | None = None
-    metadata: tuple[Listener, ...]
-    control: tuple[str, int]
-    default_enabling: Enabling = Enabling.ON_REQUEST
-    limits: Limits = field(default_factory=Limits)
-    manners: Manners = STRICT
-    # How long an impact of the simulated fabric takes; None: as long as it would on real machines.
-    impacts_take: timedelta | None = None
-    systemd: Systemd = field(default_factory=lambda: Systemd(None))
-
-
-@dataclass(frozen=True, slots=True)
-class Serving:
-    """A service that is being served, for whoever started it."""
-
-    assembly: Assembly
-    metadata: tuple[Bound, ...]
-    control: str
-    data: DataDirectory
+RENEW_SECONDS: Final = 24 * 60 * 60
 
 
 def serve(
@@ -88,12 +60,6 @@ def serve(
     """
     allow_descriptors()
     uvloop.run(_Serve(settings, log).run(on_ready))
-
-
-def allow_descriptors() -> None:
-    """Have as many descriptors as we may: the usual 1024 would be too few guests."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 class _Serve:
@@ -112,7 +78,6 @@ class _Serve:
     async def run(self, on_ready: Callable[[Serving], None]) -> None:
         settings, log = self._settings, self._log
         settings.data.prepare()
-        token = settings.data.token()
         fleet = self._read_fleet()
         with ExitStack() as stack:
             # Addresses first: who cannot listen need not read a database.
@@ -120,31 +85,45 @@ class _Serve:
             for place in bound:
                 stack.callback(place.socket.close)
             control_socket = stack.enter_context(listening(*settings.control))
+            tls = Tls(settings.trust, settings.data, settings.control[0], SystemClock())
             file = SqliteStore(settings.data.database, SystemClock())
             stack.callback(file.close)
             store = WatchedStore(file)
             with self._damage_is_final():
                 assembly = self._assemble(store, bound, fleet)
                 await asyncio.to_thread(self._load, assembly, fleet)
+                door = await asyncio.to_thread(self._keep_door, assembly, fleet)
             loop = asyncio.get_running_loop()
             workers = Workers(assembly, store, log, partial(loop.call_soon_threadsafe, self._crash))
+            carriers = self._carriers(assembly, fleet, loop)
             counters = Counters()
             guests = self._guests(assembly, fleet, counters)
-            parts = self._parts(assembly, file, counters, workers)
-            table = Table(control.routes(parts))
-            control_server = ControlServer(build_app(table, Tokened(token)), control_socket)
+            parts = self._parts(assembly, file, counters, workers, carriers)
+            faces = Faces(
+                control=parts,
+                others=(
+                    *door.routes,
+                    *carriers.hooks.routes(),
+                    *arm.routes(self._arm(assembly, fleet, door.accounts.tenant())),
+                ),
+            )
+            app = build_app(faces.table(), door.logins)
+            control_server = ControlServer(app, control_socket, tls.context)
             # Before anything is called readable, it is.
             await guests.serve(bound)
-            workers.start()
-            stack.callback(workers.stop)
+            _put_to_work(stack, workers, carriers)
             serving_control = asyncio.create_task(control_server.serve())
             self._watch_signals(loop, assembly)
-            address = f"http://{listeners.spell(*control_socket.getsockname()[:2])}"
-            self._publish(loop, address, [f"http://{place.name}" for place in bound])
+            address = tls.url(control_socket.getsockname()[1])
+            self._publish(loop, tls, address, [f"http://{place.name}" for place in bound])
             stack.callback(settings.data.unpublish)
             self._tell("serving", control=address)
             self._warn_of_strangers(assembly, bound)
             settings.systemd.ready()
+            # What the first call would otherwise wait for, and the guests with it.
+            loop.run_in_executor(None, door.tokens.warm_up)
+            renewing = asyncio.create_task(self._renew(tls))
+            stack.callback(renewing.cancel)
             try:
                 await asyncio.to_thread(on_ready, Serving(assembly, bound, address, settings.data))
                 await self._stop.wait()
@@ -175,6 +154,8 @@ class _Serve:
             rules=fleet.periods,
             turn=threading.RLock(),
             lane=Lanes(),
+            # The file is held by one process at a time.
+            writers=Writers.ONE,
         )
 
     @contextmanager
@@ -187,7 +168,7 @@ class _Serve:
             raise Refused(f"{error}" if file in str(error) else f"{file}: {error}") from error
 
     def _load(self, assembly: Assembly, fleet: FleetFile) -> None:
-        with _uncollected():
+        with uncollected():
             scopes = assembly.load()
             self._log.info("the store is read", extra={"action": "loaded", "scopes": scopes})
             if self._settings.fleet is None:
@@ -199,6 +180,14 @@ class _Serve:
                 # open event, can only be seen to while the service runs.
                 self._fleet_trouble = f"the fleet file is not in force: {error}"
                 self._log.error(self._fleet_trouble, extra={"action": "fleet_refused"})
+
+    def _carriers(
+        self, assembly: Assembly, fleet: FleetFile, loop: asyncio.AbstractEventLoop
+    ) -> Carriers:
+        post = HttpPost(assembly.clock, self._settings.webhook_allow)
+        hooks = assemble_hooks(assembly, post, fleet.subscription_id)
+        crash = partial(loop.call_soon_threadsafe, self._crash)
+        return Carriers(hooks, assembly, self._log, crash)
 
     def _guests(self, assembly: Assembly, fleet: FleetFile, counters: Counters) -> MetadataServer:
         return MetadataServer(
@@ -219,12 +208,14 @@ class _Serve:
         store: SqliteStore,
         counters: Counters,
         workers: Workers,
+        carriers: Carriers,
     ) -> ControlParts:
         return ControlParts(
             clock=assembly.clock,
             books=assembly.books,
             desk=assembly.desk,
             journals=assembly.journals,
+            operations=assembly.operations,
             apply_fleet=lambda text, name, actor: self._apply(
                 assembly, self._parse(text, name), actor
             ),
@@ -233,7 +224,18 @@ class _Serve:
             ready=lambda: self._unready(workers),
             counters=counters,
             setbacks=lambda: workers.setbacks_total,
+            hooks=carriers.hooks.counts,
             behave=partial(_behave, assembly),
+        )
+
+    def _arm(self, assembly: Assembly, fleet: FleetFile, tenant: str) -> ArmParts:
+        return ArmParts(
+            desk=assembly.desk,
+            registrar=assembly.registrar,
+            operations=assembly.operations,
+            subscription_id=fleet.subscription_id,
+            tenant_id=tenant,
+            enabling=self._settings.default_enabling,
         )
 
     def _warn_of_strangers(self, assembly: Assembly, bound: Sequence[Bound]) -> None:
@@ -258,18 +260,34 @@ class _Serve:
             signal.SIGHUP, lambda: loop.run_in_executor(None, self._reload_and_log, assembly)
         )
 
-    def _publish(self, loop: asyncio.AbstractEventLoop, control: str, metadata: list[str]) -> None:
+    def _keep_door(self, assembly: Assembly, fleet: FleetFile) -> Doorkeeper:
+        settings = self._settings
+        return keep_door(assembly, settings.data, settings.trust, fleet.subscription_id)
+
+    async def _renew(self, tls: Tls) -> None:
+        """Look at the certificate each day: a service may well run for longer than it lasts."""
+        while True:
+            await asyncio.sleep(RENEW_SECONDS)
+            try:
+                if await asyncio.to_thread(tls.renew):
+                    self._log.info("the certificate was renewed", extra={"action": "renewed"})
+            except ForewarnError as error:
+                self._log.warning(str(error), extra={"action": "not_renewed"})
+
+    def _publish(
+        self, loop: asyncio.AbstractEventLoop, tls: Tls, control: str, metadata: list[str]
+    ) -> None:
         """Say where we are to be found; a disk that cannot be written keeps no guest waiting."""
         if self._stop.is_set():
             return
         try:
-            self._settings.data.publish(control, metadata)
+            self._settings.data.publish(control, metadata, tls.trusted)
             self._unpublished = None
         except ForewarnError as error:
             if self._unpublished is None:
                 self._log.warning(str(error), extra={"action": "unpublished"})
             self._unpublished = str(error)
-            loop.call_later(PUBLISH_AGAIN_SECONDS, self._publish, loop, control, metadata)
+            loop.call_later(PUBLISH_AGAIN_SECONDS, self._publish, loop, tls, control, metadata)
 
     def _crash(self) -> None:
         self._crashed = True
@@ -323,19 +341,10 @@ class _Serve:
         self._settings.systemd.ready()
 
 
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """What is made inside stays, and the garbage collector need never look at it.
-
-    A million machines are ten million objects: looking at them all would hold up every guest for
-    seconds, now and then.
-    """
-    gc.disable()
-    try:
-        yield
-        gc.freeze()
-    finally:
-        gc.enable()
+def _put_to_work(stack: ExitStack, *threads: Workers | Carriers) -> None:
+    for one in threads:
+        one.start()
+        stack.callback(one.stop)
 
 
 def _behave(assembly: Assembly, machine: str, behavior: str) -> None:
@@ -343,21 +352,3 @@ def _behave(assembly: Assembly, machine: str, behavior: str) -> None:
     assert isinstance(assembly.fabric, SimulatedFabric), "see _assemble"
     _, name = assembly.directory.machine(machine)
     assembly.fabric.behave(name, Behaviour(behavior))
-
-
-@contextmanager
-def listening(host: str, port: int) -> Iterator[socket.socket]:
-    """A bound control socket. Raises: Refused."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as control:
-        control.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            control.bind((host, port))
-            # From here on callers wait instead of being refused: nobody is told an address too soon.
-            control.listen(CONTROL_BACKLOG)
-        except OSError as error:
-            raise Refused(
-                f"cannot listen on {host}:{port} for --control ({error.strerror}): "
-                "choose another address, or port 0 for any free one"
-            ) from error
-        yield control

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
@@ -18,6 +19,10 @@ from forewarn.wiring.watching import WatchedStore
 # The time of day may be set at any moment, so nobody sleeps for long.
 SLEEP_SECONDS_MAX: Final = 1.0
 FEED_PAGE: Final = 500
+FEED_SECONDS: Final = 0.1
+# A turn for each commit of many would take the processor from whoever makes them.
+GATHER_SECONDS: Final = 0.01
+GATHER_SECONDS_MAX: Final = 0.1
 
 
 class Workers:
@@ -82,7 +87,15 @@ class Workers:
             turn = self._assembly.conductor.turn()
             self._tell_setbacks(turn)
             self._look_after_the_store()
-            self._alarm.wait(self._sleep_seconds(turn))
+            if self._alarm.wait(self._sleep_seconds(turn)):
+                self._let_gather()
+
+    def _let_gather(self) -> None:
+        """While one commit follows another, wait a little: what they bring is tended together."""
+        until = time.monotonic() + GATHER_SECONDS_MAX
+        while self._alarm.is_set() and not self._stopping.is_set() and time.monotonic() < until:
+            self._alarm.clear()
+            self._alarm.wait(GATHER_SECONDS)
 
     def _sleep_seconds(self, turn: Turn) -> float:
         if turn.next_wake is None:
@@ -115,7 +128,9 @@ class Workers:
         pause = timedelta(seconds=SLEEP_SECONDS_MAX)
         while not self._stopping.is_set():
             try:
-                self._assembly.feed.follow(FEED_PAGE, pause)
+                # What this process commits itself its readers know already, so nobody is in a hurry.
+                if self._assembly.feed.follow(FEED_PAGE, pause):
+                    self._stopping.wait(FEED_SECONDS)
             except Unavailable:
                 # The store is watched, and told of once: see above.
                 self._stopping.wait(SLEEP_SECONDS_MAX)

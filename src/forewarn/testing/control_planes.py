@@ -1,0 +1,181 @@
+"""The control plane of a world on real sockets, and callers of every role."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPResponse
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from forewarn.config.fleets import parse_fleet
+from forewarn.core.journal import Actor, Role
+from forewarn.core.rights import Principal
+from forewarn.core.scopes import Enabling, Origin
+from forewarn.errors import Refused
+from forewarn.fabrics.simulated import Behaviour
+from forewarn.testing.worlds import World
+from forewarn.web.app import ControlServer, build_app
+from forewarn.web.control_parts import ControlParts
+from forewarn.web.counters import Counters
+from forewarn.web.streaming import Pace
+from forewarn.wiring.faces import Faces
+
+PATIENCE_SECONDS: Final = 10
+SEND_BYTES: Final = 16 * 1024
+OPERATOR: Final = Principal(id="1", name="ada", role=Role.OPERATOR)
+
+
+class KnownTokens:
+    """An authority that knows these tokens; one can be taken back. Remembers whom it refused."""
+
+    def __init__(self, principals: Mapping[str, Principal]) -> None:
+        self._principals = dict(principals)
+        self.refused: list[tuple[Principal | None, str, str]] = []
+
+    def principal(self, bearer: str) -> Principal | None:
+        return self._principals.get(bearer)
+
+    def note_refusal(self, principal: Principal | None, address: str, what: str) -> None:
+        self.refused.append((principal, address, what))
+
+    def take_back(self, token: str) -> None:
+        del self._principals[token]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a caller was answered; names of headers are in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:  # noqa: ANN401 - JSON is anything
+        return json.loads(self.body)
+
+
+@dataclass
+class Extras:
+    """What the world itself has no part of, for as long as nobody looks closer."""
+
+    saved: list[Path] = field(default_factory=list)
+    unready: str | None = None
+
+
+def control_parts(world: World, extras: Extras) -> ControlParts:
+    """What the operators' API stands on, in a world."""
+    parts = world.parts
+
+    def apply_fleet(text: str, name: str, actor: Actor) -> tuple[str, ...]:
+        fleet = parse_fleet(text, name, Enabling.ALWAYS)
+        if not fleet.declarations:
+            raise Refused("the fleet file declares nothing")
+        return parts.registrar.apply(fleet.declarations, Origin.FILE, actor)
+
+    def reload_fleet(_actor: Actor) -> tuple[str, ...]:
+        raise Refused("this world has no fleet file of its own")
+
+    return ControlParts(
+        clock=parts.clock,
+        books=parts.books,
+        desk=parts.desk,
+        journals=parts.journals,
+        operations=parts.operations,
+        apply_fleet=apply_fleet,
+        reload_fleet=reload_fleet,
+        backup=extras.saved.append,
+        ready=lambda: extras.unready,
+        counters=Counters(),
+        setbacks=lambda: 0,
+        behave=lambda machine, word: world.fabric.behave(
+            parts.directory.machine(machine)[1], Behaviour(word)
+        ),
+    )
+
+
+def faces(world: World, extras: Extras) -> Faces:
+    """Everything that the control plane answers, in a world: a new face is added here once."""
+    return Faces(control=control_parts(world, extras))
+
+
+class ControlPlane:
+    """The control plane of a world, in a thread of its own, for as long as the `with` lasts.
+
+    Whoever calls is known by the token it shows, which is the principal's name.
+    """
+
+    def __init__(self, world: World, *principals: Principal, pace: Pace | None = None) -> None:
+        known = principals or (OPERATOR,)
+        self.world = world
+        self.extras = Extras()
+        self.authority = KnownTokens({principal.name: principal for principal in known})
+        self.table = faces(world, self.extras).table()
+        self._first = known[0].name
+        self._bound = socket.socket()
+        # A caller that does not read is felt soon.
+        self._bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BYTES)
+        self._bound.bind(("127.0.0.1", 0))
+        # Listening before the thread runs: a client that comes early waits its turn.
+        self._bound.listen()
+        self.port: int = self._bound.getsockname()[1]
+        self.base = f"http://127.0.0.1:{self.port}"
+        self._server = ControlServer(
+            build_app(self.table, self.authority, pace or Pace()), self._bound
+        )
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._server.serve()))
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Stop serving, and wait for it."""
+        self._server.stop()
+        self._thread.join(PATIENCE_SECONDS)
+        assert not self._thread.is_alive(), "the server came to its end"
+
+    def ask(
+        self, method: str, target: str, body: object = None, *, token: str | None = None
+    ) -> Reply:
+        """One call, as the first principal unless another token is given; "" shows none."""
+        with self.asking(method, target, body, token=token) as response:
+            fields = {name.lower(): value for name, value in response.getheaders()}
+            return Reply(response.status, fields, response.read())
+
+    @contextmanager
+    def asking(
+        self,
+        method: str,
+        target: str,
+        body: object = None,
+        *,
+        token: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Iterator[HTTPResponse]:
+        """One call whose answer may go on for as long as the `with` lasts."""
+        shown = self._first if token is None else token
+        given = {"Authorization": f"Bearer {shown}"} if shown else {}
+        sent = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_SECONDS)
+        try:
+            connection.request(method, target, sent, {**given, **(headers or {})})
+            with connection.getresponse() as response:
+                yield response
+        finally:
+            connection.close()

@@ -1,0 +1,84 @@
+"""Who may call, as operators see and change it, under /fabric/v1/principals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from http import HTTPStatus
+from typing import Final
+
+from forewarn.core.accounts import Account
+from forewarn.core.rights import Right
+from forewarn.ports.clock import Clock
+from forewarn.service.accounts import Accounts
+from forewarn.web.calls import Answer, Call, parameters, reply
+from forewarn.web.routes import Route
+from forewarn.wire import control as forms
+from forewarn.wire import principals as wire
+
+ROOT: Final = "/fabric/v1/principals"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrincipalsParts:
+    """What it stands on."""
+
+    clock: Clock
+    accounts: Accounts
+    tenant: str
+
+
+def routes(parts: PrincipalsParts) -> tuple[Route, ...]:
+    """What is asked here: by operators only."""
+    asked: tuple[tuple[str, str, Callable[[PrincipalsParts, Call], Answer]], ...] = (
+        ("GET", ROOT, _list),
+        ("POST", ROOT, _add),
+        ("GET", f"{ROOT}/{{principal}}", _show),
+        ("POST", f"{ROOT}/{{principal}}/rotate", _rotate),
+        ("POST", f"{ROOT}/{{principal}}/revoke", _revoke),
+    )
+    return tuple(
+        Route(method=method, path=path, right=Right.OPERATE, handle=partial(handler, parts))
+        for method, path, handler in asked
+    )
+
+
+def _list(parts: PrincipalsParts, call: Call) -> Answer:
+    parameters(call)
+    everybody = [_form(parts, account) for account in parts.accounts.all()]
+    return reply(wire.PrincipalsForm(principals=everybody))
+
+
+def _show(parts: PrincipalsParts, call: Call) -> Answer:
+    return reply(_form(parts, parts.accounts.find(call.names["principal"])))
+
+
+def _add(parts: PrincipalsParts, call: Call) -> Answer:
+    asked = forms.load(wire.NewPrincipal, call.body)
+    account, secret = parts.accounts.add(asked, call.actor)
+    return _told_once(parts, account, secret, HTTPStatus.CREATED)
+
+
+def _rotate(parts: PrincipalsParts, call: Call) -> Answer:
+    asked = forms.load(wire.Rotation, call.body)
+    keep_old = timedelta(seconds=asked.keep_old_seconds)
+    account, secret = parts.accounts.rotate(call.names["principal"], keep_old, call.actor)
+    return _told_once(parts, account, secret, HTTPStatus.OK)
+
+
+def _revoke(parts: PrincipalsParts, call: Call) -> Answer:
+    forms.load(forms.Nothing, call.body)
+    return reply(_form(parts, parts.accounts.revoke(call.names["principal"], call.actor)))
+
+
+def _told_once(parts: PrincipalsParts, account: Account, secret: str, status: HTTPStatus) -> Answer:
+    form = wire.SecretForm(
+        principal=_form(parts, account), client_secret=secret, tenant_id=parts.tenant
+    )
+    return reply(form, status=status)
+
+
+def _form(parts: PrincipalsParts, account: Account) -> wire.PrincipalForm:
+    return wire.form(account, parts.clock.now())

@@ -1,0 +1,129 @@
+"""Every route for every role, exactly as the page about rights says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from forewarn.core.events import EventType
+from forewarn.core.journal import Role
+from forewarn.core.names import HostName, MachineName
+from forewarn.core.rights import Principal
+from forewarn.testing.control_planes import ControlPlane, Extras, faces
+from forewarn.testing.worlds import WEB, World
+
+PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "rights.md"
+READ_BYTES: Final = 1_000_000
+
+# Another group's: what is hidden from one is there for the other.
+OTHER: Final = replace(
+    WEB,
+    name="other",
+    resource_group="rg2",
+    machines=(
+        replace(
+            WEB.machines[0],
+            name=MachineName("other-0"),
+            addresses=("10.0.9.1",),
+            host=HostName("host-9"),
+        ),
+    ),
+)
+# What the names in a path stand for here; all of it is of the group rg1, as far as it is of one.
+NAMED: Final[Mapping[str, str]] = {"host": "host-0", "group": "rg1", "machine": "web-0"}
+OF_RG1: Final = (b"rg1", b"web-0", b"web-1")
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Somebody who calls: the column it is in, and whether rg1 is its business."""
+
+    column: str
+    principal: Principal | None
+    is_of_rg1: bool = True
+
+
+def _who(number: int, role: Role, *groups: str) -> Principal:
+    return Principal(id=str(number), name=f"{role.value}-{number}", role=role, groups=groups)
+
+
+CALLERS: Final = (
+    Caller("anybody", None),
+    Caller("reader", _who(1, Role.READER)),
+    Caller("limited reader", _who(2, Role.READER, "rg1")),
+    Caller("limited reader", _who(3, Role.READER, "rg2"), is_of_rg1=False),
+    Caller("owner", _who(4, Role.OWNER, "rg1")),
+    Caller("owner", _who(5, Role.OWNER, "rg2"), is_of_rg1=False),
+    Caller("operator", _who(6, Role.OPERATOR)),
+)
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip().strip("`") for cell in line.strip().strip("|").split("|")]
+
+
+def _rows() -> dict[tuple[str, str], dict[str, str]]:
+    """The page's table of routes: by method and path, the word for each column."""
+    lines = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("|")]
+    start = next(n for n, line in enumerate(lines) if _cells(line)[:2] == ["method", "path"])
+    _, _, *columns = _cells(lines[start])
+    rows: dict[tuple[str, str], dict[str, str]] = {}
+    for line in lines[start + 2 :]:
+        method, path, *words = _cells(line)
+        assert (method, path) not in rows, f"{method} {path} is there twice"
+        rows[method, path] = dict(zip(columns, words, strict=True))
+    return rows
+
+
+ROWS: Final = _rows()
+
+
+@pytest.fixture(scope="module")
+def plane() -> Iterator[ControlPlane]:
+    known = [caller.principal for caller in CALLERS if caller.principal is not None]
+    with ControlPlane(World(WEB, OTHER), *known) as plane:
+        yield plane
+
+
+def test_every_route_is_on_the_page_and_every_line_of_it_is_a_route() -> None:
+    table = faces(World(), Extras()).table()
+
+    assert {(route.method, route.path) for route in table.routes} == set(ROWS)
+
+
+@pytest.mark.parametrize(("method", "path"), ROWS)
+@pytest.mark.parametrize(
+    "caller", CALLERS, ids=lambda caller: getattr(caller.principal, "name", "-")
+)
+def test_a_route_lets_in_whom_the_page_says(
+    plane: ControlPlane, method: str, path: str, caller: Caller
+) -> None:
+    word = ROWS[method, path][caller.column]
+    event = plane.world.announce(EventType.FREEZE, "web-0")
+    target = re.sub(r"\{(\w+)\}", lambda name: {**NAMED, "event": event.id}.get(name[1], "x"), path)
+    token = "" if caller.principal is None else caller.principal.name
+
+    with plane.asking(method, target, token=token) as response:
+        # Some answers never end: what comes first is enough.
+        told = response.read1(READ_BYTES)
+
+    refused = 401 if caller.principal is None else 403
+    is_refused = word == "no" or (word == "own" and not caller.is_of_rg1)
+    assert (response.status == refused) is is_refused, told
+    assert response.status < 500
+    if word == "some" and not caller.is_of_rg1:
+        assert response.status == 200
+        assert not [name for name in OF_RG1 if name in told]
+
+
+def test_whoever_is_refused_is_written_down(plane: ControlPlane) -> None:
+    plane.ask("POST", "/fabric/v1/backup", token="owner-4")
+
+    principal, address, what = plane.authority.refused[-1]
+    assert (principal, address) == (CALLERS[4].principal, "127.0.0.1")
+    assert what.startswith("POST /fabric/v1/backup: ")
