@@ -76,6 +76,13 @@ resource_group = "rg2"
 location = "local"
 enabled = "always"
 machine = [{{ name = "elsewhere", address = "127.0.1.50" }}]
+
+[[scope]]
+name = "doomed"
+resource_group = "rg2"
+location = "local"
+enabled = "always"
+machine = [{{ name = "doomed", address = "127.0.1.51" }}]
 """
 
 # One address of each scope whose guests say yes to everything.

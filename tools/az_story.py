@@ -1,6 +1,6 @@
 """Azure's own command line, unmodified, against a running service: each command and its outcome.
 
-    python -m tests.azure.az_story --az /path/to/az
+    python tools/az_story.py --az /path/to/az
 
 Every command of the list must succeed, and what it says is looked at where it matters. Prints a line
 for each, and ends with status 1 if one did not do what it should.
@@ -20,8 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from tests.azure.clouds import FLEET, SUBSCRIPTION, WILLING, WillingGuests
-
+from forewarn.testing.clouds import FLEET, SUBSCRIPTION, WILLING, WillingGuests
 from forewarn.testing.processes import ServiceProcess
 
 COMMAND_SECONDS_MAX: Final = 180
@@ -37,6 +36,16 @@ def anything(_said: object) -> bool:
 def named(*names: str) -> Check:
     """Whether a list has exactly these, whatever else they are."""
     return lambda said: {one["name"] for one in said} >= set(names)
+
+
+def counting(number: int) -> Check:
+    """Whether a list has so many."""
+    return lambda said: len(said) == number
+
+
+def capacity(number: int) -> Check:
+    """Whether a scale set has so many instances."""
+    return lambda said: bool(said["sku"]["capacity"] == number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +86,8 @@ STEPS: Final = (
     Step("vm restart -g rg2 -n elsewhere"),
     Step("vm delete -g rg1 -n many-10 --yes"),
     Step("vmss list -g rg1", named("ss1", "spots")),
-    Step("vmss show -g rg1 -n ss1", lambda said: said["sku"]["capacity"] == 3),
-    Step("vmss list-instances -g rg1 -n ss1", lambda said: len(said) == 3),
+    Step("vmss show -g rg1 -n ss1", capacity(3)),
+    Step("vmss list-instances -g rg1 -n ss1", counting(3)),
     Step("vmss show -g rg1 -n ss1 --instance-id 0", lambda said: said["instanceId"] == "0"),
     Step("vmss get-instance-view -g rg1 -n ss1 --instance-id 0"),
     Step(
@@ -97,13 +106,13 @@ STEPS: Final = (
     Step("vmss start -g rg1 -n ss1 --instance-ids 1"),
     Step("vmss reimage -g rg1 -n ss1 --instance-ids 1"),
     Step("vmss delete-instances -g rg1 -n ss1 --instance-ids 2"),
-    Step("vmss list-instances -g rg1 -n ss1", lambda said: len(said) == 2),
+    Step("vmss list-instances -g rg1 -n ss1", counting(2)),
     Step("vmss simulate-eviction -g rg1 -n spots --instance-id 0"),
     Step(
         f"rest -m put -u {COMPUTE}/virtualMachineScaleSets/made?api-version=2024-11-01"
         ' -b {"location":"local","sku":{"name":"x","capacity":2},"properties":{}}'
     ),
-    Step("vmss scale -g rg1 -n made --new-capacity 4", lambda said: said["sku"]["capacity"] == 4),
+    Step("vmss scale -g rg1 -n made --new-capacity 4", capacity(4)),
     Step("vmss delete -g rg1 -n made"),
     Step("vm availability-set list -g rg1", named("web", "many")),
     Step("vm availability-set show -g rg1 -n web", lambda said: said["name"] == "web"),

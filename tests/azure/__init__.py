@@ -1,1 +1,0 @@
-"""Azure's own clients, unmodified, against a running service."""
