@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any, Final
@@ -79,6 +80,7 @@ def real(plane: ControlPlane, case: AnyCase, data: st.DataObject) -> None:
     if not any(placed.event.is_open for placed in world.desk.events()):
         world.announce(EventType.REBOOT, "web-0")
     ids = [placed.event.id for placed in world.desk.events()]
+    hooks = [webhook.id for webhook in plane.faces.webhooks.webhooks.all()]
     names: dict[str, st.SearchStrategy[Any]] = {
         "event": st.sampled_from(ids),
         "host": st.sampled_from(["host-0", "HOST-1"]),
@@ -88,6 +90,12 @@ def real(plane: ControlPlane, case: AnyCase, data: st.DataObject) -> None:
         "machines": st.just(["web-1"]),
         "hosts": st.just(["host-2"]),
         "after": st.sampled_from(["", "1", str(world.store.head())]),
+        "principal": st.sampled_from(["operator", "shop"]),
+        "role": st.sampled_from(["reader", "owner", "operator"]),
+        "groups": st.sampled_from([[], ["rg1"]]),
+        "webhook": st.sampled_from([*hooks, "none"]),
+        "letter": st.sampled_from(["1", "2"]),
+        "url": st.just("https://hooks.example.org/hook"),
         "path": st.just("/tmp/of-no-service.backup"),
     }
     for place in (case.path_parameters, case.query, case.body):
@@ -150,7 +158,7 @@ def test_without_a_token_nothing_but_the_document_is_told(
     plane: ControlPlane, schema: BaseSchema
 ) -> None:
     for operation in operations(schema):
-        path = operation.path.replace("{event}", "x").replace("{host}", "host-0")
+        path = re.sub(r"\{\w+\}", "x", operation.path)
 
         answer = requests.request(operation.method, f"{plane.base}{path}", timeout=10)
 

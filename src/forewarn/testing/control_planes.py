@@ -20,15 +20,22 @@ from forewarn.core.rights import Principal
 from forewarn.core.scopes import Enabling, Origin
 from forewarn.errors import Refused
 from forewarn.fabrics.simulated import Behaviour
+from forewarn.service.deliveries import Counts
+from forewarn.service.logins import TOKEN_LASTS
+from forewarn.testing.receivers import SimulatedPost
 from forewarn.testing.worlds import World
+from forewarn.trust import keys
 from forewarn.web.app import ControlServer, build_app
 from forewarn.web.control_parts import ControlParts
 from forewarn.web.counters import Counters
 from forewarn.web.streaming import Pace
+from forewarn.wiring.carrying import assemble_hooks
 from forewarn.wiring.faces import Faces
+from forewarn.wiring.trust import open_door
 
 PATIENCE_SECONDS: Final = 10
 SEND_BYTES: Final = 16 * 1024
+NO_SUBSCRIPTION: Final = "00000000-0000-0000-0000-000000000000"
 OPERATOR: Final = Principal(id="1", name="ada", role=Role.OPERATOR)
 
 
@@ -68,9 +75,10 @@ class Extras:
 
     saved: list[Path] = field(default_factory=list)
     unready: str | None = None
+    post: SimulatedPost = field(default_factory=SimulatedPost)
 
 
-def control_parts(world: World, extras: Extras) -> ControlParts:
+def control_parts(world: World, extras: Extras, hooks: Counts) -> ControlParts:
     """What the operators' API stands on, in a world."""
     parts = world.parts
 
@@ -94,6 +102,7 @@ def control_parts(world: World, extras: Extras) -> ControlParts:
         ready=lambda: extras.unready,
         counters=Counters(),
         setbacks=lambda: 0,
+        hooks=hooks,
         behave=lambda machine, word: world.fabric.behave(
             parts.directory.machine(machine)[1], Behaviour(word)
         ),
@@ -102,7 +111,14 @@ def control_parts(world: World, extras: Extras) -> ControlParts:
 
 def faces(world: World, extras: Extras) -> Faces:
     """Everything that the control plane answers, in a world: a new face is added here once."""
-    return Faces(control=control_parts(world, extras))
+    door = open_door(world.parts, keys.make(), TOKEN_LASTS)
+    hooks = assemble_hooks(world.parts, extras.post, NO_SUBSCRIPTION)
+    return Faces(
+        control=control_parts(world, extras, hooks.counts),
+        principals=door.principals,
+        logins=door.logins,
+        webhooks=hooks.parts,
+    )
 
 
 class ControlPlane:
@@ -116,7 +132,8 @@ class ControlPlane:
         self.world = world
         self.extras = Extras()
         self.authority = KnownTokens({principal.name: principal for principal in known})
-        self.table = faces(world, self.extras).table()
+        self.faces = faces(world, self.extras)
+        self.table = self.faces.table()
         self._first = known[0].name
         self._bound = socket.socket()
         # A caller that does not read is felt soon.

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from forewarn.web import control, openapi
+from forewarn.service.logins import Logins
+from forewarn.web import control, login, openapi, principals, webhooks
 from forewarn.web.control_parts import ControlParts
+from forewarn.web.principals import PrincipalsParts
 from forewarn.web.routes import Route, Table
+from forewarn.web.webhooks import WebhookParts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,8 +17,19 @@ class Faces:
     """What each face of the control plane stands on."""
 
     control: ControlParts
+    principals: PrincipalsParts
+    logins: Logins
+    webhooks: WebhookParts
+    # Faces that are not the operators' API.
     others: tuple[Route, ...] = ()
 
     def table(self) -> Table:
         """All routes, and the document of those that are the operators'."""
-        return Table(openapi.with_document((*control.routes(self.control), *self.others)))
+        everything = (
+            *control.routes(self.control),
+            *principals.routes(self.principals),
+            *login.routes(self.logins),
+            *webhooks.routes(self.webhooks),
+            *self.others,
+        )
+        return Table(openapi.with_document(everything))

@@ -139,7 +139,12 @@ class _Serve:
             counters = Counters()
             guests = self._guests(assembly, fleet, counters)
             parts = self._parts(assembly, file, counters, workers, carriers)
-            faces = Faces(control=parts, others=(*door.routes, *carriers.hooks.routes()))
+            faces = Faces(
+                control=parts,
+                principals=door.principals,
+                logins=door.logins,
+                webhooks=carriers.hooks.parts,
+            )
             app = build_app(faces.table(), door.logins)
             control_server = ControlServer(app, control_socket, tls.context)
             # Before anything is called readable, it is.
