@@ -15,13 +15,17 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from forewarn.config.fleets import parse_fleet
+from forewarn.core import rights
 from forewarn.core.journal import Actor, Role
 from forewarn.core.rights import Principal
 from forewarn.core.scopes import Enabling, Origin
+from forewarn.core.targets import Target
+from forewarn.core.webhooks import Wanted
 from forewarn.errors import Refused
 from forewarn.fabrics.simulated import Behaviour
 from forewarn.service.deliveries import Counts
 from forewarn.service.logins import TOKEN_LASTS
+from forewarn.service.webhooks import Subscription
 from forewarn.testing.receivers import SimulatedPost
 from forewarn.testing.worlds import World
 from forewarn.trust import keys
@@ -35,6 +39,8 @@ from forewarn.wiring.trust import open_door
 
 PATIENCE_SECONDS: Final = 10
 SEND_BYTES: Final = 16 * 1024
+# In reach of a simulated post.
+RECEIVER: Final = Target(scheme="https", host="hooks.example.org", port=443, path="/hook")
 NO_SUBSCRIPTION: Final = "00000000-0000-0000-0000-000000000000"
 OPERATOR: Final = Principal(id="1", name="ada", role=Role.OPERATOR)
 
@@ -173,6 +179,16 @@ class ControlPlane:
         with self.asking(method, target, body, token=token) as response:
             fields = {name.lower(): value for name, value in response.getheaders()}
             return Reply(response.status, fields, response.read())
+
+    def webhook(self, group: str) -> str:
+        """The id of a webhook that is told of one resource group; added if there is none."""
+        kept = self.faces.webhooks.webhooks
+        for known in kept.all():
+            if known.wanted.groups == (group,):
+                return known.id
+        wanted = Wanted(groups=(group,))
+        asked = Subscription(name=f"of {group}", target=RECEIVER, wanted=wanted)
+        return kept.add(asked, rights.actor(OPERATOR, "127.0.0.1")).id
 
     @contextmanager
     def asking(
