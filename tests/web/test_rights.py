@@ -35,8 +35,24 @@ OTHER: Final = replace(
     ),
 )
 # What the names in a path stand for here; all of it is of the group rg1, as far as it is of one.
-NAMED: Final[Mapping[str, str]] = {"host": "host-0", "group": "rg1", "machine": "web-0"}
+NAMED: Final[Mapping[str, str]] = {
+    "host": "host-0",
+    "group": "rg1",
+    "machine": "web-0",
+    "principal": "shop",
+    "tenant": "adfs",
+    "nickname": "contoso",
+    "letter": "1",
+}
 OF_RG1: Final = (b"rg1", b"web-0", b"web-1")
+# Where only what is asked tells which group is meant.
+BODIES: Final[Mapping[tuple[str, str], object]] = {
+    ("POST", "/fabric/v1/webhooks"): {
+        "name": "pager",
+        "url": "https://hooks.example.org/hook",
+        "groups": ["rg1"],
+    },
+}
 
 
 @dataclass(frozen=True)
@@ -87,6 +103,8 @@ ROWS: Final = _rows()
 def plane() -> Iterator[ControlPlane]:
     known = [caller.principal for caller in CALLERS if caller.principal is not None]
     with ControlPlane(World(WEB, OTHER), *known) as plane:
+        shop = {"name": "shop", "role": "owner", "groups": ["rg1"]}
+        assert plane.ask("POST", "/fabric/v1/principals", shop, token="operator-6").status == 201
         yield plane
 
 
@@ -105,10 +123,11 @@ def test_a_route_lets_in_whom_the_page_says(
 ) -> None:
     word = ROWS[method, path][caller.column]
     event = plane.world.announce(EventType.FREEZE, "web-0")
-    target = re.sub(r"\{(\w+)\}", lambda name: {**NAMED, "event": event.id}.get(name[1], "x"), path)
+    named = {**NAMED, "event": event.id, "webhook": plane.webhook("rg1")}
+    target = re.sub(r"\{(\w+)\}", lambda name: named[name[1]], path)
     token = "" if caller.principal is None else caller.principal.name
 
-    with plane.asking(method, target, token=token) as response:
+    with plane.asking(method, target, BODIES.get((method, path)), token=token) as response:
         # Some answers never end: what comes first is enough.
         told = response.read1(READ_BYTES)
 
@@ -116,6 +135,8 @@ def test_a_route_lets_in_whom_the_page_says(
     is_refused = word == "no" or (word == "own" and not caller.is_of_rg1)
     assert (response.status == refused) is is_refused, told
     assert response.status < 500
+    if word == "hidden":
+        assert (b"no webhook" in told) is not caller.is_of_rg1
     if word == "some" and not caller.is_of_rg1:
         assert response.status == 200
         assert not [name for name in OF_RG1 if name in told]
