@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -23,6 +24,13 @@ class Identities(Protocol):
 
     def identify(self, listener: str, address: str) -> Caller | None:
         """The machine behind a connection to this listener from this address; None: a stranger."""
+        ...
+
+    def glance(self, listener: str) -> Callable[[str], Caller | None]:
+        """`identify` for one listener, at a glance: None may also mean that it takes `identify`.
+
+        What it says is true at the moment it is asked, each time.
+        """
         ...
 
     def enroll(self, scope: Scope) -> None:

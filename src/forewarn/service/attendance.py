@@ -8,6 +8,7 @@ several, silence begins an hour after the last mark at the earliest.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from enum import Enum
 
@@ -32,6 +33,9 @@ class Attendance:
         self._endpoints = endpoints
         self._since = clock.elapsed()
         self._heard: dict[ScopeId, timedelta] = {}
+        # A machine of the scope asked at that time: for whoever looks at the clock now and then.
+        # No method: it is called for every poll.
+        self.hear_at: Callable[[ScopeId, timedelta], None] = self._heard.__setitem__
         # The last mark of each scope, when it was first seen here, and when it was made, as far as
         # the hands of the clock told then.
         self._marks: dict[ScopeId, tuple[datetime, timedelta, timedelta]] = {}
@@ -54,10 +58,6 @@ class Attendance:
     def hear(self, scope: ScopeId) -> None:
         """A machine of the scope asked just now."""
         self.hear_at(scope, self._clock.elapsed())
-
-    def hear_at(self, scope: ScopeId, elapsed: timedelta) -> None:
-        """A machine of the scope asked at that time; for whoever looks at the clock now and then."""
-        self._heard[scope] = elapsed
 
     def mark(self, ledger: Ledger, at: datetime) -> None:
         """A machine of the scope asked just now, and the ledger is about to say so."""

@@ -38,7 +38,7 @@ Ready = tuple[bytes, bytes]
 class Sheet:
     """What is ready to be sent of one posting, by the name of the api-version."""
 
-    __slots__ = ("forms", "fresh_after", "fresh_before", "fresh_for", "posting")
+    __slots__ = ("forms", "fresh_after", "fresh_at", "fresh_before", "fresh_for", "posting")
 
     def __init__(self, posting: Posting) -> None:
         self.posting = posting
@@ -47,6 +47,8 @@ class Sheet:
         # two instants, and how far the clock that does not jump may go.
         self.fresh_after = self.fresh_before = _NEVER
         self.fresh_for = timedelta()
+        # The reading of the clock, that very object, at which this was so.
+        self.fresh_at: timedelta | None = None
 
 
 class Responses:

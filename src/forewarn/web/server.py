@@ -32,7 +32,8 @@ from forewarn.web.connection import Connection, Phase
 from forewarn.web.counters import Counters
 from forewarn.web.door import Door
 from forewarn.web.gate import Admission, Gate
-from forewarn.web.hatch import Hatch
+from forewarn.web.hall import Hall
+from forewarn.web.hatch import Answer, Hatch
 from forewarn.web.limits import Limits
 from forewarn.web.listeners import Bound, Listener
 from forewarn.web.memo import Memo
@@ -83,13 +84,13 @@ class MetadataServer:
         self._responses = Responses()
         self._hatch = Hatch(identities, board, desk.attendance, self._responses, counters, clock)
         self.recall: Callable[[bytes], Decision | None] = self.memo.recall
-        self.answer: Callable[[Decision, str, str], bytes | None] = self._hatch.answer
         self._waiting = WaitingRoom()
         # Scopes whose request is being noted in the store, and what goes on after that.
         self._attending: dict[ScopeId, list[Callable[[], None]]] = {}
         self._strangers: set[str] = set()
         self._backroom = Backroom(limits.workers, self._note_quiet)
         self._doors: list[Door] = []
+        self._hall: Hall | None = None
         self._sweeping: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping = False
@@ -107,10 +108,11 @@ class MetadataServer:
         """Answer on addresses that were taken before, and see to it that they are closed."""
         assert self._loop is None, "a server is started once"
         self._loop = asyncio.get_running_loop()
+        self._hall = Hall(self._loop, unsent_bytes_max=self.limits.unread_bytes_max)
         self._board.watch(self._note_change)
         self._sweep(self._loop)
         for place in bound:
-            door = Door(self, place, self._loop)
+            door = Door(self, place, self._loop, self._hatch.at(place.name))
             door.open()
             self._doors.append(door)
             extra = {"action": "listen", "listener": place.name}
@@ -120,7 +122,7 @@ class MetadataServer:
         """Take no more requests, finish what is under way, and close; cut it off after a while."""
         self._stopping = True
         for door in self._doors:
-            await door.close()
+            door.close()
         for connection in self._waiting.connections:
             connection.is_last = True
             self.end_wait(connection)
@@ -132,8 +134,10 @@ class MetadataServer:
                 await self._quiet.wait()
         for connection in self._connections():
             connection.abort()
-        # Transports tell of their end in the loop's next turn.
+        # Connections tell of their end in the loop's next turn.
         await asyncio.sleep(0)
+        if self._hall is not None:
+            self._hall.close()
         if self._sweeping is not None:
             self._sweeping.cancel()
         self._backroom.close()
@@ -154,9 +158,10 @@ class MetadataServer:
 
     # -- what doors ask ----------------------------------------------------------------------
 
-    def connection(self, listener: str, said: bytes) -> Connection:
-        """A connection for a guest that stays, and has said this much."""
-        return Connection(self, listener, said)
+    def seat(self, descriptor: int, listener: str, address: str, answer: Answer) -> Connection:
+        """A connection for a guest that stays."""
+        assert self._hall is not None
+        return Connection(self._hall, descriptor, self, answer, listener, address)
 
     def note_exhaustion(self, listener: str, error: OSError) -> None:
         """Take note that nobody can be let in for the moment."""
@@ -201,7 +206,7 @@ class MetadataServer:
 
     def refuse(self, connection: Connection, refusal: Refusal) -> None:
         """Answer what is no request, or one too many, and hang up."""
-        self._counters.answers[OTHER, refusal.status] += 1
+        self._counters.count(OTHER, refusal.status)
         reply = metadata.refused(refusal)
         connection.send_off(self._responses.response(reply, _CLOSE))
 
@@ -237,7 +242,7 @@ class MetadataServer:
         if decision.method == "HEAD":
             reply = replace(reply, body=b"")
         ending = _CLOSE if connection.is_last else decision.ending
-        self._counters.answers[decision.route, reply.status] += 1
+        self._counters.count(decision.route, reply.status)
         connection.send(self._responses.response(reply, ending), ending)
 
     def _turn_away(self, connection: Connection, decision: Decision) -> None:
@@ -276,7 +281,7 @@ class MetadataServer:
         assert posting is not None, "identities know only scopes that were posted"
         ending = _CLOSE if connection.is_last else decision.ending
         status, response = self._responses.document(action, scope, posting, ending)
-        self._counters.answers[decision.route, status] += 1
+        self._counters.count(decision.route, status)
         connection.send(response, ending)
 
     def _show_or_wait(
