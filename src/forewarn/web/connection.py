@@ -95,8 +95,10 @@ class Connection(Link):
         "_answer",
         "_at_eof",
         "_deaf",
+        "_gate",
         "_in_line",
         "_parser",
+        "_recall",
         "_reception",
         "address",
         "allowance",
@@ -119,6 +121,8 @@ class Connection(Link):
         super().__init__(hall, descriptor)
         self._reception = reception
         self._answer = answer
+        self._recall = reception.recall
+        self._gate = reception.gate
         self._parser: RequestParser | None = None
         self._ahead = b""
         self._at_eof = False
@@ -130,7 +134,7 @@ class Connection(Link):
         self.allowance: Allowance
         self.listener = listener
         self.address = address
-        self.deadline = reception.gate.idle_by
+        self.deadline = self._gate.idle_by
         self.phase = Phase.IDLE
         # Whether it was a machine of the fleet that connected.
         self.is_known = False
@@ -158,22 +162,24 @@ class Connection(Link):
     def data_received(self, data: bytes) -> None:
         # This is the way that nearly all requests take; it is written out for the sake of speed.
         allowance = self.allowance
-        allowance.left -= 1
-        if self.phase is _IDLE and not self._in_line and (allowance.left >= 0 or allowance.renew()):
-            reception = self._reception
-            decision = reception.recall(data)
+        left = allowance.left = allowance.left - 1
+        if self.phase is _IDLE and not self._in_line and (left >= 0 or allowance.renew()):
+            # Calling what is no method by way of its owner would look for a method first.
+            recall = self._recall
+            decision = recall(data)
             if decision is not None:
                 if not self.is_last:
-                    response = self._answer(decision, self.address)
+                    answer = self._answer
+                    response = answer(decision, self.address)
                     if response is not None:
                         self.write(response)
                         if decision.ending is _CLOSE or self.is_congested:
                             self._after(decision.ending)
                         else:
-                            self.deadline = reception.gate.idle_by
+                            self.deadline = self._gate.idle_by
                         return
                 self.phase = _ANSWERING
-                reception.take(self, decision, b"")
+                self._reception.take(self, decision, b"")
                 return
         self._receive(data)
 
@@ -255,13 +261,13 @@ class Connection(Link):
             self._finish()
         elif self._ahead or self.is_congested:
             self.phase = Phase.DRAINING
-            self.deadline = self._reception.gate.write_by
+            self.deadline = self._gate.write_by
             if not self.is_congested:
                 # In a turn of its own: whoever sends much ahead does not hold up the others.
                 self.allowance.line_up(self)
         else:
             self.phase = _IDLE
-            self.deadline = self._reception.gate.idle_by
+            self.deadline = self._gate.idle_by
 
     def _receive(self, data: bytes) -> None:
         self.allowance.charge_bytes(len(data))
@@ -301,10 +307,10 @@ class Connection(Link):
             case Progress.COMPLETE:
                 self._complete(parser, data if begins else b"")
             case Progress.HEAD_INCOMPLETE:
-                self._expect_more(Phase.HEAD, self._reception.gate.head_by)
+                self._expect_more(Phase.HEAD, self._gate.head_by)
             case Progress.BODY_INCOMPLETE:
                 begins_body = self.phase is not Phase.BODY
-                self._expect_more(Phase.BODY, self._reception.gate.body_by)
+                self._expect_more(Phase.BODY, self._gate.body_by)
                 if begins_body and parser.is_waiting_for_continue:
                     self._give_leave(parser)
 
@@ -348,7 +354,7 @@ class Connection(Link):
         was_in_line, self._in_line = self._in_line, False
         if self.phase is Phase.DRAINING and not self.is_congested:
             self.phase = Phase.IDLE
-            self.deadline = self._reception.gate.idle_by
+            self.deadline = self._gate.idle_by
         elif not was_in_line:
             return
         elif self.phase not in _PARSING:
@@ -378,13 +384,13 @@ class Connection(Link):
         # Closing waits until the guest has read; not for ever.
         self.end()
         self.phase = Phase.LINGERING
-        self.deadline = self._reception.gate.write_by
+        self.deadline = self._gate.write_by
 
     def _linger(self) -> None:
         self._parser = None
         self._ahead = b""
         self.phase = Phase.LINGERING
-        self.deadline = self._reception.gate.linger_by
+        self.deadline = self._gate.linger_by
         self._hear_again()
         if self._at_eof:
             self.end()

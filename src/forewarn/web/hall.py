@@ -41,8 +41,8 @@ class Hall:
         # What may lie in our memory of one socket before its writer is told to wait.
         self.unsent_bytes_max = unsent_bytes_max
         self.epoll: Final = select.epoll()
-        # By descriptor; who ends a socket takes it out.
-        self.links: Final[dict[int, Link]] = {}
+        # By descriptor, which is always the smallest number that is free.
+        self.links: Final[list[Link | None]] = []
         loop.add_reader(self.epoll.fileno(), self._hear)
 
     def close(self) -> None:
@@ -56,7 +56,7 @@ class Hall:
         links, read = self.links, os.read
         for descriptor, signs in self.epoll.poll(0, HEARD_AT_ONCE):
             # Whoever was heard before in this turn may have ended it.
-            link = links.get(descriptor)
+            link = links[descriptor]
             if link is None:
                 continue
             try:
@@ -100,6 +100,7 @@ class Link(ABC):
         """Take over a socket that does not block. Nothing is heard before `settle`."""
         self._hall = hall
         self._descriptor = descriptor
+        hall.links.extend([None] * (descriptor - len(hall.links) + 1))
         hall.links[descriptor] = self
         # What the kernel had no room for.
         self._unsent = b""
@@ -216,12 +217,18 @@ class Link(ABC):
     def drop(self) -> None:
         """Hang up, whatever is under way."""
         if self._descriptor >= 0:
-            del self._hall.links[self._descriptor]
-            os.close(self._descriptor)
+            self._hall.links[self._descriptor] = None
+            self._hall.loop.call_soon(self._leave, self._descriptor)
             self._descriptor = -1
             self._unsent = b""
             self.is_hearing = False
-            self._hall.loop.call_soon(self.connection_lost)
+
+    def _leave(self, descriptor: int) -> None:
+        # Once the guest sees the end, it does not count any more: it may come again at once.
+        try:
+            self.connection_lost()
+        finally:
+            os.close(descriptor)
 
     # -- between the two ---------------------------------------------------------------------
 

@@ -57,7 +57,7 @@ class Hatch:
         # Looked up once, what is looked up in them each time: every call here is felt.
         glance = self._identities.glance(listener)
         posted, sheets = self._board.posting, self._responses.sheets.get
-        hear_at, joined = self._attendance.hear_at, self._responses.joined
+        heard, joined = self._attendance.heard, self._responses.joined
         counters = self._counters
 
         def answer(decision: Decision, address: str) -> bytes | None:
@@ -78,7 +78,7 @@ class Hatch:
             elapsed = self._elapsed
             if sheet.fresh_at is not elapsed and not self._is_fresh(sheet):
                 return None
-            hear_at(scope, elapsed)
+            heard[scope] = elapsed
             counters.shown += 1
             return joined(ready, decision.ending)
 
