@@ -18,7 +18,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Final, Protocol
 
-from forewarn.web.gate import Gate
+from forewarn.web.gate import VISITING, Gate
 from forewarn.web.hall import READ_BYTES_MAX
 from forewarn.web.hatch import Answer
 from forewarn.web.limits import Limits
@@ -70,6 +70,7 @@ class Door:
         self._recall = host.recall
         self._answer = answer
         self._gate = host.gate
+        self._allowances = host.gate.at(place.name)
         self._name = place.name
         self._place = place
         self._loop = loop
@@ -129,17 +130,22 @@ class Door:
 
     def _is_answered(self, descriptor: int, address: str, said: bytes) -> bool:
         """Answer a guest that wants a poll and nothing else; False if there is more to it."""
-        decision = self._recall(said)
+        recall = self._recall
+        decision = recall(said)
         if decision is None or decision.ending is not _CLOSE:
             return False
         # Who has too many connections, or took too much, waits and is told like all others.
-        place = (self._name, address)
-        if not self._gate.has_room(place):
+        allowance = self._allowances.get(address)
+        if not self._gate.has_room(allowance):
             return False
-        response = self._answer(decision, address)
+        answer = self._answer
+        response = answer(decision, address)
         if response is None:
             return False
-        self._gate.count_visit(place)
+        if allowance is None:
+            self._gate.count_first_visit(self._name, address)
+        else:
+            allowance.left -= VISITING
         # The buffer is empty, and the hatch hands out nothing that it would not take whole.
         os.write(descriptor, response)
         return True

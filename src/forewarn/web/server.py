@@ -177,7 +177,7 @@ class MetadataServer:
         if self._identities.identify(connection.listener, connection.address) is None:
             return self.gate.admit_stranger(connection)
         connection.is_known = True
-        return self.gate.admit_machine(connection, connection.place)
+        return self.gate.admit_machine(connection)
 
     def take(self, connection: Connection, decision: Decision, body: bytes) -> None:
         """Answer a request, now or later."""
