@@ -71,9 +71,9 @@ class AddressBook:
         return self._callers.get(address) or self.owner(address)
 
     def glance(self, listener: str) -> Callable[[str], Caller | None]:
-        if listener in self._pinned:
-            return lambda _: self._pinned[listener]
-        return self._callers.get
+        if listener not in self._pinned:
+            return self._callers.get
+        return lambda _: self._pinned[listener]
 
     def owner(self, address: str) -> Caller | None:
         """The machine that has this address, whichever way it is spelled; None if nobody has."""

@@ -147,8 +147,11 @@ class Link(ABC):
         if self._unsent:
             self._flush()
         if self.is_hearing and signs != _WRITABLE:
-            with suppress(BlockingIOError):
-                self.hear(os.read(self._descriptor, READ_BYTES_MAX))
+            try:
+                said = os.read(self._descriptor, READ_BYTES_MAX)
+            except BlockingIOError:
+                return
+            self.hear(said)
 
     def hear(self, said: bytes) -> None:
         """Take what was read; there may be more, or the end."""
@@ -186,7 +189,8 @@ class Link(ABC):
             self._arm()
         else:
             self._unsent += data
-        self.is_congested = len(self._unsent) > self._hall.unsent_bytes_max
+        if len(self._unsent) > self._hall.unsent_bytes_max:
+            self.is_congested = True
 
     def shut(self) -> None:
         """Send nothing after what was sent; what arrives is still heard."""

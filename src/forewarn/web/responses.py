@@ -83,17 +83,26 @@ class Responses:
         self, action: ReadDocument, scope: ScopeId, posting: Posting, ending: Ending
     ) -> tuple[int, bytes]:
         """The document of a posting as bytes, or word that the guest knows it; and the status."""
+        if action.if_none_match is not None and metadata.is_known(action, posting):
+            return 304, self.joined(self._kept(_KNOWN, action, scope, posting), ending)
+        return 200, self.news(action, scope, posting, ending)
+
+    def news(self, action: ReadDocument, scope: ScopeId, posting: Posting, ending: Ending) -> bytes:
+        """The document of a posting as bytes, whatever the guest knows."""
+        return self.joined(self._kept(action.form, action, scope, posting), ending)
+
+    def _kept(self, form: str, action: ReadDocument, scope: ScopeId, posting: Posting) -> Ready:
+        """What is ready of a posting, in this form; made ready if need be."""
         sheet = self.sheets.get(scope)
         if sheet is None or sheet.posting is not posting:
             sheet = self.sheets[scope] = Sheet(posting)
-        known = action.if_none_match is not None and metadata.is_known(action, posting)
-        form = _KNOWN if known else action.version.name
         ready = sheet.forms.get(form)
         if ready is None:
-            ready = _ready(metadata.read(action, posting))
+            asked = action if form is _KNOWN else metadata.UNCONDITIONAL[action.version]
+            ready = _ready(metadata.read(asked, posting))
             if len(ready[1]) <= READY_BYTES_MAX:
                 sheet.forms[form] = ready
-        return 304 if known else 200, self.joined(ready, ending)
+        return ready
 
     def joined(self, ready: Ready, ending: Ending) -> bytes:
         """What is ready, with the date and an id of its own."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import operator
-import resource
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -34,7 +33,7 @@ from forewarn.web.door import Door
 from forewarn.web.gate import Admission, Gate
 from forewarn.web.hall import Hall
 from forewarn.web.hatch import Answer, Hatch
-from forewarn.web.limits import Limits
+from forewarn.web.limits import Limits, connections_max
 from forewarn.web.listeners import Bound, Listener
 from forewarn.web.memo import Memo
 from forewarn.web.messages import Ending, Reply
@@ -44,8 +43,6 @@ from forewarn.web.waiting import Waiter, WaitingRoom
 from forewarn.wire import refusals
 from forewarn.wire.refusals import Refusal
 
-# File descriptors that are not connections: the store's, the listeners', the log's.
-DESCRIPTORS_RESERVED: Final = 128
 # Addresses of strangers that are named in the log, each once.
 STRANGERS_NAMED_MAX: Final = 1000
 # Waiting guests that are told of a change in one turn of the loop.
@@ -73,7 +70,7 @@ class MetadataServer:
         self.limits = limits
         self.manners = manners
         self.memo = Memo(limits)
-        self.gate = Gate(limits, counters, connections_max=_connections_max(limits))
+        self.gate = Gate(limits, counters, connections_max=connections_max(limits))
         self._desk = desk
         self._identities = identities
         self._board = board
@@ -222,12 +219,17 @@ class MetadataServer:
         if caller is None:
             self._turn_away(connection, waiter.decision)
             return
-        posting = self._desk.posting(caller)
-        known = (waiter.scope, waiter.incarnation)
+        scope, decision = caller.scope, waiter.decision
+        posting = self._board.posting(scope)
+        assert posting is not None, "identities know only scopes that were posted"
         # `*` names any document; whoever waited for another one is shown it all the same.
-        is_news = (caller.scope, posting.document.incarnation) != known
-        action = metadata.UNCONDITIONAL[waiter.action.version] if is_news else waiter.action
-        self._show(connection, waiter.decision, action, caller.scope)
+        is_news = (scope, posting.document.incarnation) != (waiter.scope, waiter.incarnation)
+        if is_news:
+            ending = _CLOSE if connection.is_last else decision.ending
+            self._counters.count(decision.route, 200)
+            connection.send(self._responses.news(waiter.action, scope, posting, ending), ending)
+        else:
+            self._show(connection, decision, waiter.action, scope)
 
     def forget(self, connection: Connection) -> None:
         """Take note that a connection is over."""
@@ -384,14 +386,6 @@ class MetadataServer:
             extra={"action": "approve", "status": reply.status, **_named(caller)},
         )
         self._reply(connection, decision, reply)
-
-
-def _connections_max(limits: Limits) -> int:
-    """What the limits allow, or the system if that is less."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY:
-        return limits.connections_max
-    return min(limits.connections_max, max(soft - DESCRIPTORS_RESERVED, 1))
 
 
 def _origin(connection: Connection) -> dict[str, str]:
