@@ -15,7 +15,7 @@ from forewarn.core.rights import Principal
 from forewarn.service.deliveries import carry
 from forewarn.testing.receivers import SimulatedPost, is_signed
 from forewarn.testing.worlds import WEB, World
-from forewarn.web import calls, routes
+from forewarn.web import calls, openapi, routes
 from forewarn.web.calls import Answer, Call
 from forewarn.web.routes import Table
 from forewarn.wiring.carrying import Hooks, assemble_hooks
@@ -190,3 +190,10 @@ def test_the_counts_are_those_of_the_courier(service: Service) -> None:
 
     assert service.hooks.counts.delivered == len(service.post.taken) == 2
     assert service.hooks.counts.webhooks == 1
+
+
+def test_the_operators_document_tells_of_webhooks(service: Service) -> None:
+    told = openapi.document(service.hooks.routes())
+
+    assert told["paths"]["/fabric/v1/webhooks"]["post"]["operationId"] == "addWebhook"
+    assert "WebhookForm" in told["components"]["schemas"]

@@ -18,6 +18,7 @@ from forewarn.service.courier import Standing
 from forewarn.service.deliveries import Counts
 from forewarn.service.webhooks import Subscription, Webhooks
 from forewarn.web.calls import Answer, Call, reply
+from forewarn.web.described import Described
 from forewarn.web.routes import Route
 from forewarn.wire import control as wire
 from forewarn.wire import control_forms, targets
@@ -152,20 +153,79 @@ def _form(parts: WebhookParts, webhook: Webhook) -> forms.WebhookForm:
 def routes(parts: WebhookParts) -> tuple[Route, ...]:
     """All that can be asked about webhooks."""
     return tuple(
-        Route(method=method, path=path, right=Right.OWN, handle=partial(handler, parts))
-        for method, path, handler in ROUTES
+        Route(method=method, path=path, right=Right.OWN, handle=partial(handler, parts), told=told)
+        for method, path, handler, told in ROUTES
     )
 
 
+def _told(
+    name: str,
+    summary: str,
+    answer: type,
+    asks: type | None = None,
+    status: HTTPStatus = HTTPStatus.OK,
+) -> Described:
+    return Described(name=name, summary=summary, asks=asks, answers={status: answer})
+
+
 _ONE: Final = "/fabric/v1/webhooks/{webhook}"
-ROUTES: Final[tuple[tuple[str, str, Handler], ...]] = (
-    ("GET", "/fabric/v1/webhooks", _list),
-    ("POST", "/fabric/v1/webhooks", _add),
-    ("GET", _ONE, _show),
-    ("PATCH", _ONE, _patch),
-    ("DELETE", _ONE, _remove),
-    ("POST", f"{_ONE}/test", _try_out),
-    ("GET", f"{_ONE}/dead-letters", _dead_letters),
-    ("DELETE", f"{_ONE}/dead-letters/{{letter}}", _discard),
-    ("POST", f"{_ONE}/dead-letters/{{letter}}/redeliver", _redeliver),
+_LETTER: Final = f"{_ONE}/dead-letters/{{letter}}"
+ROUTES: Final[tuple[tuple[str, str, Handler, Described], ...]] = (
+    (
+        "GET",
+        "/fabric/v1/webhooks",
+        _list,
+        _told("listWebhooks", "List webhooks, and how each is doing.", forms.WebhooksForm),
+    ),
+    (
+        "POST",
+        "/fabric/v1/webhooks",
+        _add,
+        _told(
+            "addWebhook",
+            "Add a webhook; its secret is shown this once.",
+            forms.AddedForm,
+            forms.NewWebhook,
+            HTTPStatus.CREATED,
+        ),
+    ),
+    ("GET", _ONE, _show, _told("showWebhook", "Show one webhook.", forms.WebhookForm)),
+    (
+        "PATCH",
+        _ONE,
+        _patch,
+        _told(
+            "patchWebhook", "Pause or resume a webhook.", forms.WebhookForm, forms.PatchedWebhook
+        ),
+    ),
+    (
+        "DELETE",
+        _ONE,
+        _remove,
+        _told("removeWebhook", "Remove a webhook.", control_forms.NothingForm),
+    ),
+    (
+        "POST",
+        f"{_ONE}/test",
+        _try_out,
+        _told("tryWebhook", "Send a message that tells of nothing.", forms.TriedForm, wire.Nothing),
+    ),
+    (
+        "GET",
+        f"{_ONE}/dead-letters",
+        _dead_letters,
+        _told("listDeadLetters", "List what it was not told.", forms.DeadLettersForm),
+    ),
+    (
+        "DELETE",
+        _LETTER,
+        _discard,
+        _told("discardDeadLetter", "Forget a dead letter.", control_forms.NothingForm),
+    ),
+    (
+        "POST",
+        f"{_LETTER}/redeliver",
+        _redeliver,
+        _told("redeliver", "Try a dead letter once more.", control_forms.NothingForm, wire.Nothing),
+    ),
 )
