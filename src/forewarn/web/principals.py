@@ -14,6 +14,7 @@ from forewarn.core.rights import Right
 from forewarn.ports.clock import Clock
 from forewarn.service.accounts import Accounts
 from forewarn.web.calls import Answer, Call, parameters, reply
+from forewarn.web.described import Described
 from forewarn.web.routes import Route
 from forewarn.wire import control as forms
 from forewarn.wire import principals as wire
@@ -32,17 +33,46 @@ class PrincipalsParts:
 
 def routes(parts: PrincipalsParts) -> tuple[Route, ...]:
     """What is asked here: by operators only."""
-    asked: tuple[tuple[str, str, Callable[[PrincipalsParts, Call], Answer]], ...] = (
-        ("GET", ROOT, _list),
-        ("POST", ROOT, _add),
-        ("GET", f"{ROOT}/{{principal}}", _show),
-        ("POST", f"{ROOT}/{{principal}}/rotate", _rotate),
-        ("POST", f"{ROOT}/{{principal}}/revoke", _revoke),
+    asked: tuple[tuple[str, str, Callable[[PrincipalsParts, Call], Answer], Described], ...] = (
+        ("GET", ROOT, _list, _told("listPrincipals", "List who may call.", wire.PrincipalsForm)),
+        ("POST", ROOT, _add, _ADDED),
+        ("GET", _ONE, _show, _told("showPrincipal", "Show one principal.", wire.PrincipalForm)),
+        (
+            "POST",
+            f"{_ONE}/rotate",
+            _rotate,
+            _told("rotateSecret", "Give it a new secret.", wire.SecretForm, wire.Rotation),
+        ),
+        (
+            "POST",
+            f"{_ONE}/revoke",
+            _revoke,
+            _told("revokePrincipal", "Let it in no longer.", wire.PrincipalForm, forms.Nothing),
+        ),
     )
     return tuple(
-        Route(method=method, path=path, right=Right.OPERATE, handle=partial(handler, parts))
-        for method, path, handler in asked
+        Route(
+            method=method,
+            path=path,
+            right=Right.OPERATE,
+            handle=partial(handler, parts),
+            told=told,
+        )
+        for method, path, handler, told in asked
     )
+
+
+def _told(name: str, summary: str, answer: type, asks: type | None = None) -> Described:
+    return Described(name=name, summary=summary, asks=asks, answers={HTTPStatus.OK: answer})
+
+
+_ONE: Final = f"{ROOT}/{{principal}}"
+_ADDED: Final = Described(
+    name="addPrincipal",
+    summary="Let somebody in; its secret is shown this once.",
+    asks=wire.NewPrincipal,
+    answers={HTTPStatus.CREATED: wire.SecretForm},
+)
 
 
 def _list(parts: PrincipalsParts, call: Call) -> Answer:
