@@ -88,6 +88,7 @@ def control_parts(world: World, extras: Extras) -> ControlParts:
         books=parts.books,
         desk=parts.desk,
         journals=parts.journals,
+        operations=parts.operations,
         apply_fleet=apply_fleet,
         reload_fleet=reload_fleet,
         backup=extras.saved.append,

@@ -31,8 +31,9 @@ from forewarn.ids import RandomIds
 from forewarn.ports.store import Store
 from forewarn.service.books import Writers
 from forewarn.stores.sqlite import SqliteStore
-from forewarn.web import listeners
+from forewarn.web import arm, listeners
 from forewarn.web.app import ControlServer, build_app
+from forewarn.web.arm_calls import ArmParts
 from forewarn.web.control import ControlParts
 from forewarn.web.counters import Counters
 from forewarn.web.limits import Limits
@@ -139,7 +140,14 @@ class _Serve:
             counters = Counters()
             guests = self._guests(assembly, fleet, counters)
             parts = self._parts(assembly, file, counters, workers, carriers)
-            faces = Faces(control=parts, others=(*door.routes, *carriers.hooks.routes()))
+            faces = Faces(
+                control=parts,
+                others=(
+                    *door.routes,
+                    *carriers.hooks.routes(),
+                    *arm.routes(self._arm(assembly, fleet, door.accounts.tenant())),
+                ),
+            )
             app = build_app(faces.table(), door.logins)
             control_server = ControlServer(app, control_socket, tls.context)
             # Before anything is called readable, it is.
@@ -248,6 +256,7 @@ class _Serve:
             books=assembly.books,
             desk=assembly.desk,
             journals=assembly.journals,
+            operations=assembly.operations,
             apply_fleet=lambda text, name, actor: self._apply(
                 assembly, self._parse(text, name), actor
             ),
@@ -258,6 +267,16 @@ class _Serve:
             setbacks=lambda: workers.setbacks_total,
             hooks=carriers.hooks.counts,
             behave=partial(_behave, assembly),
+        )
+
+    def _arm(self, assembly: Assembly, fleet: FleetFile, tenant: str) -> ArmParts:
+        return ArmParts(
+            desk=assembly.desk,
+            registrar=assembly.registrar,
+            operations=assembly.operations,
+            subscription_id=fleet.subscription_id,
+            tenant_id=tenant,
+            enabling=self._settings.default_enabling,
         )
 
     def _warn_of_strangers(self, assembly: Assembly, bound: Sequence[Bound]) -> None:
