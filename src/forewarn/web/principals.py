@@ -13,7 +13,8 @@ from forewarn.core.accounts import Account
 from forewarn.core.rights import Right
 from forewarn.ports.clock import Clock
 from forewarn.service.accounts import Accounts
-from forewarn.web.calls import Answer, Call, parameters, reply
+from forewarn.web.calls import Answer, Call, reply
+from forewarn.web.described import Described
 from forewarn.web.routes import Route
 from forewarn.wire import control as forms
 from forewarn.wire import principals as wire
@@ -32,21 +33,19 @@ class PrincipalsParts:
 
 def routes(parts: PrincipalsParts) -> tuple[Route, ...]:
     """What is asked here: by operators only."""
-    asked: tuple[tuple[str, str, Callable[[PrincipalsParts, Call], Answer]], ...] = (
-        ("GET", ROOT, _list),
-        ("POST", ROOT, _add),
-        ("GET", f"{ROOT}/{{principal}}", _show),
-        ("POST", f"{ROOT}/{{principal}}/rotate", _rotate),
-        ("POST", f"{ROOT}/{{principal}}/revoke", _revoke),
-    )
     return tuple(
-        Route(method=method, path=path, right=Right.OPERATE, handle=partial(handler, parts))
-        for method, path, handler in asked
+        Route(
+            method=method,
+            path=path,
+            right=Right.OPERATE,
+            handle=partial(handler, parts),
+            told=told,
+        )
+        for method, path, handler, told in ROUTES
     )
 
 
-def _list(parts: PrincipalsParts, call: Call) -> Answer:
-    parameters(call)
+def _list(parts: PrincipalsParts, _call: Call) -> Answer:
     everybody = [_form(parts, account) for account in parts.accounts.all()]
     return reply(wire.PrincipalsForm(principals=everybody))
 
@@ -82,3 +81,62 @@ def _told_once(parts: PrincipalsParts, account: Account, secret: str, status: HT
 
 def _form(parts: PrincipalsParts, account: Account) -> wire.PrincipalForm:
     return wire.form(account, parts.clock.now())
+
+
+ROUTES: Final[tuple[tuple[str, str, Callable[[PrincipalsParts, Call], Answer], Described], ...]] = (
+    (
+        "GET",
+        ROOT,
+        _list,
+        Described(
+            name="listPrincipals",
+            summary="List who may call, and who was revoked.",
+            answers={HTTPStatus.OK: wire.PrincipalsForm},
+        ),
+    ),
+    (
+        "POST",
+        ROOT,
+        _add,
+        Described(
+            name="addPrincipal",
+            summary="Let somebody call; its secret is told this once.",
+            asks=wire.NewPrincipal,
+            answers={HTTPStatus.CREATED: wire.SecretForm},
+        ),
+    ),
+    (
+        "GET",
+        f"{ROOT}/{{principal}}",
+        _show,
+        Described(
+            name="showPrincipal",
+            summary="Show one principal, by its name or its client id.",
+            answers={HTTPStatus.OK: wire.PrincipalForm},
+            # Several may have one name.
+            refusals=frozenset({HTTPStatus.CONFLICT}),
+        ),
+    ),
+    (
+        "POST",
+        f"{ROOT}/{{principal}}/rotate",
+        _rotate,
+        Described(
+            name="rotatePrincipal",
+            summary="Give a principal a new secret, which is told this once.",
+            asks=wire.Rotation,
+            answers={HTTPStatus.OK: wire.SecretForm},
+        ),
+    ),
+    (
+        "POST",
+        f"{ROOT}/{{principal}}/revoke",
+        _revoke,
+        Described(
+            name="revokePrincipal",
+            summary="Shut a principal out, at once and for good.",
+            asks=forms.Nothing,
+            answers={HTTPStatus.OK: wire.PrincipalForm},
+        ),
+    ),
+)
