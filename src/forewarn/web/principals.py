@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
 from http import HTTPStatus
 from typing import Final
 
@@ -16,6 +14,7 @@ from forewarn.service.accounts import Accounts
 from forewarn.web.calls import Answer, Call, reply
 from forewarn.web.described import Described
 from forewarn.web.routes import Route
+from forewarn.web.rows import Row, routes_of
 from forewarn.wire import control as forms
 from forewarn.wire import principals as wire
 
@@ -29,20 +28,6 @@ class PrincipalsParts:
     clock: Clock
     accounts: Accounts
     tenant: str
-
-
-def routes(parts: PrincipalsParts) -> tuple[Route, ...]:
-    """What is asked here: by operators only."""
-    return tuple(
-        Route(
-            method=method,
-            path=path,
-            right=Right.OPERATE,
-            handle=partial(handler, parts),
-            told=told,
-        )
-        for method, path, handler, told in ROUTES
-    )
 
 
 def _list(parts: PrincipalsParts, _call: Call) -> Answer:
@@ -83,60 +68,72 @@ def _form(parts: PrincipalsParts, account: Account) -> wire.PrincipalForm:
     return wire.form(account, parts.clock.now())
 
 
-ROUTES: Final[tuple[tuple[str, str, Callable[[PrincipalsParts, Call], Answer], Described], ...]] = (
-    (
+_ONE: Final = f"{ROOT}/{{principal}}"
+# Operators only: whoever may make others known could become anybody.
+ROWS: Final = (
+    Row(
         "GET",
         ROOT,
+        Right.OPERATE,
         _list,
         Described(
             name="listPrincipals",
-            summary="List who may call, and who was revoked.",
+            summary="List all principals, revoked ones too.",
             answers={HTTPStatus.OK: wire.PrincipalsForm},
         ),
     ),
-    (
+    Row(
         "POST",
         ROOT,
+        Right.OPERATE,
         _add,
         Described(
             name="addPrincipal",
-            summary="Let somebody call; its secret is told this once.",
+            summary="Make a principal known; its secret is in the answer, this once.",
             asks=wire.NewPrincipal,
             answers={HTTPStatus.CREATED: wire.SecretForm},
         ),
     ),
-    (
+    Row(
         "GET",
-        f"{ROOT}/{{principal}}",
+        _ONE,
+        Right.OPERATE,
         _show,
         Described(
             name="showPrincipal",
-            summary="Show one principal, by its name or its client id.",
+            summary="Show one principal.",
             answers={HTTPStatus.OK: wire.PrincipalForm},
-            # Several may have one name.
+            # Several may have had the name.
             refusals=frozenset({HTTPStatus.CONFLICT}),
         ),
     ),
-    (
+    Row(
         "POST",
-        f"{ROOT}/{{principal}}/rotate",
+        f"{_ONE}/rotate",
+        Right.OPERATE,
         _rotate,
         Described(
-            name="rotatePrincipal",
-            summary="Give a principal a new secret, which is told this once.",
+            name="rotateSecret",
+            summary="Give a principal a new secret, which is in the answer, this once.",
             asks=wire.Rotation,
             answers={HTTPStatus.OK: wire.SecretForm},
         ),
     ),
-    (
+    Row(
         "POST",
-        f"{ROOT}/{{principal}}/revoke",
+        f"{_ONE}/revoke",
+        Right.OPERATE,
         _revoke,
         Described(
             name="revokePrincipal",
-            summary="Shut a principal out, at once and for good.",
+            summary="Let a principal, its secrets and its tokens be worth nothing, at once.",
             asks=forms.Nothing,
             answers={HTTPStatus.OK: wire.PrincipalForm},
         ),
     ),
 )
+
+
+def routes(parts: PrincipalsParts) -> tuple[Route, ...]:
+    """What is asked here: by operators only."""
+    return routes_of(ROWS, parts)
