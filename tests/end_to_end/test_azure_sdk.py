@@ -25,7 +25,8 @@ from azure.mgmt.maintenance import MaintenanceManagementClient
 from forewarn.core.events import EventStatus, EventType
 from forewarn.core.scopes import Enabling
 from forewarn.testing.authorities import Tokened
-from forewarn.testing.owners import SUBSCRIPTION, Owners
+from forewarn.testing.control_planes import SUBSCRIPTION
+from forewarn.testing.owners import Owners
 from forewarn.testing.sample_fleet import LONE, POOL, SPOT
 from forewarn.testing.worlds import WEB, World
 from forewarn.web.app import ControlServer, build_app
