@@ -117,10 +117,7 @@ class _Serve:
             self._tell("serving", control=address)
             self._warn_of_strangers(assembly, bound)
             settings.systemd.ready()
-            # What the first call would otherwise wait for, and the guests with it.
-            loop.run_in_executor(None, door.tokens.warm_up)
-            renewing = asyncio.create_task(self._renew(tls))
-            stack.callback(renewing.cancel)
+            stack.callback(asyncio.create_task(self._keep_trust(tls, door)).cancel)
             try:
                 await asyncio.to_thread(on_ready, Serving(assembly, bound, address, settings.data))
                 await self._stop.wait()
@@ -261,8 +258,10 @@ class _Serve:
         settings = self._settings
         return keep_door(assembly, settings.data, settings.trust, fleet.subscription_id)
 
-    async def _renew(self, tls: Tls) -> None:
+    async def _keep_trust(self, tls: Tls, door: Doorkeeper) -> None:
         """Look at the certificate each day: a service may well run for longer than it lasts."""
+        # What the first call would otherwise wait for, and the guests with it.
+        await asyncio.to_thread(door.tokens.warm_up)
         while True:
             await asyncio.sleep(RENEW_SECONDS)
             try:
