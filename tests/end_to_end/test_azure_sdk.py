@@ -23,7 +23,8 @@ from azure.mgmt.compute import ComputeManagementClient
 from azure.mgmt.maintenance import MaintenanceManagementClient
 
 from forewarn.testing.authorities import Tokened
-from forewarn.testing.owners import SUBSCRIPTION, Owners
+from forewarn.testing.control_planes import SUBSCRIPTION
+from forewarn.testing.owners import Owners
 from forewarn.testing.worlds import WEB, World
 from forewarn.web.app import ControlServer, build_app
 

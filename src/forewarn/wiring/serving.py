@@ -26,7 +26,7 @@ from forewarn.ids import RandomIds
 from forewarn.ports.store import Store
 from forewarn.service.books import Writers
 from forewarn.stores.sqlite import SqliteStore
-from forewarn.web import arm, listeners
+from forewarn.web import listeners
 from forewarn.web.app import ControlServer, build_app
 from forewarn.web.arm_calls import ArmParts
 from forewarn.web.control import ControlParts
@@ -101,11 +101,10 @@ class _Serve:
             parts = self._parts(assembly, file, counters, workers, carriers)
             faces = Faces(
                 control=parts,
-                others=(
-                    *door.routes,
-                    *carriers.hooks.routes(),
-                    *arm.routes(self._arm(assembly, fleet, door.accounts.tenant())),
-                ),
+                principals=door.principals,
+                logins=door.logins,
+                webhooks=carriers.hooks.parts,
+                arm=self._arm(assembly, fleet, door.accounts.tenant()),
             )
             app = build_app(faces.table(), door.logins)
             control_server = ControlServer(app, control_socket, tls.context)
