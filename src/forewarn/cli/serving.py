@@ -6,6 +6,7 @@ import json
 import shlex
 import socket
 import sys
+from dataclasses import dataclass
 from datetime import timedelta
 from importlib.resources import files
 from ipaddress import ip_address
@@ -64,6 +65,42 @@ DEMO_PORT: Final = 8169
 DEMO_MACHINES: Final = ("web-0", "web-1", "web-2", "batch_0", "batch_1", "db", "spot")
 
 
+@Parameter(name="*", group="Whom to trust")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trust:
+    """The certificate that the control API shows, and who logs in there.
+
+    Args:
+        tls_cert: A certificate of your own, with its chain, in the place of the one we make.
+        tls_key: Its key, if that is in a file of its own.
+        tls_ca: The CA certificate by which it is known, if this system does not know it.
+        token_lifetime: How long a login lasts, from 1m to 1d.
+        new_operator: Make a new first operator and its operator.json: the old secrets are lost.
+    """
+
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    tls_ca: Path | None = None
+    tls_name: Annotated[tuple[str, ...], Parameter(help=TLS_NAME_HELP)] = ()
+    token_lifetime: str = "1h"  # noqa: S105 - a length of time
+    new_operator: bool = False
+
+    @property
+    def settings(self) -> TrustSettings:
+        """The same, for the service. Raises: Malformed."""
+        return TrustSettings(
+            certificate=self.tls_cert,
+            key=self.tls_key,
+            authority=self.tls_ca,
+            names=self.tls_name,
+            token_lasts=_lifetime(self.token_lifetime),
+            new_operator=self.new_operator,
+        )
+
+
+TRUST: Final = Trust()
+
+
 def serve(
     *,
     fleet: Path | None = None,
@@ -73,12 +110,7 @@ def serve(
     log_format: Literal["text", "json"] = "text",
     lenient_post: bool = False,
     impacts_take: str | None = None,
-    tls_cert: Path | None = None,
-    tls_key: Path | None = None,
-    tls_ca: Path | None = None,
-    tls_name: Annotated[tuple[str, ...], Parameter(help=TLS_NAME_HELP)] = (),
-    token_lifetime: str = "1h",  # noqa: S107 - a length of time
-    new_operator: bool = False,
+    trust: Trust = TRUST,
     webhook_allow: Annotated[tuple[str, ...], Parameter(help=WEBHOOK_ALLOW_HELP)] = (),
     as_json: Annotated[bool, Parameter(name="--json", help=SERVE_JSON_HELP)] = False,
 ) -> None:
@@ -99,11 +131,6 @@ def serve(
         log_format: How the log on the standard error looks.
         lenient_post: Accept approvals without the Metadata header, as old clients send them.
         impacts_take: How long whatever happens to a simulated VM takes, such as 2s; else as on real ones.
-        tls_cert: A certificate of your own, with its chain, in the place of the one we make.
-        tls_key: Its key, if that is in a file of its own.
-        tls_ca: The CA certificate by which it is known, if this system does not know it.
-        token_lifetime: How long a login lasts, from 1m to 1d.
-        new_operator: Make a new first operator and its operator.json: the old secrets are lost.
     """
     surroundings = Surroundings.of_this_process()
     settings = ServeSettings(
@@ -115,14 +142,7 @@ def serve(
         impacts_take=None if impacts_take is None else parse_duration(impacts_take),
         webhook_allow=load_allowed(webhook_allow),
         systemd=Systemd(surroundings.notify_socket),
-        trust=TrustSettings(
-            certificate=tls_cert,
-            key=tls_key,
-            authority=tls_ca,
-            names=tls_name,
-            token_lasts=_lifetime(token_lifetime),
-            new_operator=new_operator,
-        ),
+        trust=trust.settings,
     )
     serve_forever(settings, start_logging(log_format), _say_json if as_json else _say)
 

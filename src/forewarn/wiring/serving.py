@@ -7,7 +7,7 @@ import logging
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from datetime import timedelta
 from functools import partial
 from typing import Final
@@ -86,8 +86,7 @@ class _Serve:
                 stack.callback(place.socket.close)
             control_socket = stack.enter_context(listening(*settings.control))
             tls = Tls(settings.trust, settings.data, settings.control[0], SystemClock())
-            file = SqliteStore(settings.data.database, SystemClock())
-            stack.callback(file.close)
+            file = stack.enter_context(closing(SqliteStore(settings.data.database, SystemClock())))
             store = WatchedStore(file)
             with self._damage_is_final():
                 assembly = self._assemble(store, bound, fleet)
@@ -98,9 +97,8 @@ class _Serve:
             carriers = self._carriers(assembly, fleet, loop)
             counters = Counters()
             guests = self._guests(assembly, fleet, counters)
-            parts = self._parts(assembly, file, counters, workers, carriers)
             faces = Faces(
-                control=parts,
+                control=self._parts(assembly, file, counters, workers, carriers),
                 principals=door.principals,
                 logins=door.logins,
                 webhooks=carriers.hooks.parts,
