@@ -16,9 +16,10 @@ from forewarn.ports.store import Cursor
 from forewarn.service.journals import Filter, Page
 from forewarn.web import calls
 from forewarn.web.calls import Answer, Call, Stream
-from forewarn.web.control_parts import ControlParts, Row
+from forewarn.web.control_parts import ControlParts
 from forewarn.web.described import Described, Parameter
 from forewarn.web.journal import ABOUT_EVENTS, AFTER, line_form, wanted
+from forewarn.web.rows import Row
 from forewarn.wire import control as wire
 from forewarn.wire import control_forms as forms
 

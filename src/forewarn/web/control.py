@@ -21,11 +21,12 @@ from forewarn.errors import Malformed, Refused, Unknown, UnknownEvent
 from forewarn.web import changes, hosts, journal
 from forewarn.web.calls import Answer, Call, reply
 from forewarn.web.control_parts import ControlParts as ControlParts
-from forewarn.web.control_parts import Row, placed_form, routes_of
 from forewarn.web.control_parts import names as scope_names
+from forewarn.web.control_parts import placed_form
 from forewarn.web.described import Described, Parameter
 from forewarn.web.metrics import CONTENT_TYPE
 from forewarn.web.routes import Route
+from forewarn.web.rows import Row, routes_of
 from forewarn.wire import control as wire
 from forewarn.wire import control_forms as forms
 from forewarn.wire.control_forms import names_of

@@ -1,17 +1,15 @@
-"""What the operators' API stands on, and how its faces list what they answer."""
+"""What the operators' API stands on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 from forewarn.core.journal import Actor
 from forewarn.core.ledgers import Ledger
 from forewarn.core.names import ScopeId
-from forewarn.core.rights import Right
 from forewarn.ports.clock import Clock
 from forewarn.service.books import Books
 from forewarn.service.deliveries import Counts
@@ -19,10 +17,7 @@ from forewarn.service.desk import Desk, Placed
 from forewarn.service.hosts import Hosts
 from forewarn.service.journals import Journals
 from forewarn.service.operations import Operations
-from forewarn.web.calls import Answer, Call
-from forewarn.web.described import Described
 from forewarn.web.metrics import Metrics, Served, Tally
-from forewarn.web.routes import Route
 from forewarn.wire import control_forms as forms
 from forewarn.wire.control_forms import EventForm, ScopeNames, names_of
 
@@ -76,33 +71,6 @@ class ControlParts:
     @property
     def hosts(self) -> Hosts:
         return Hosts(self.desk.board, self.desk.directory)
-
-
-Handler = Callable[[ControlParts, Call], Answer]
-
-
-class Row(NamedTuple):
-    """One thing that can be asked here: the right that it takes, who answers, and how it is told."""
-
-    method: str
-    path: str
-    right: Right
-    handle: Handler
-    told: Described | None = None
-
-
-def routes_of(rows: Iterable[Row], parts: ControlParts) -> tuple[Route, ...]:
-    """The rows as routes over these parts."""
-    return tuple(
-        Route(
-            method=row.method,
-            path=row.path,
-            right=row.right,
-            handle=partial(row.handle, parts),
-            told=row.told,
-        )
-        for row in rows
-    )
 
 
 def placed_form(placed: Placed) -> EventForm:

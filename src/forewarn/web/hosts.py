@@ -10,8 +10,9 @@ from forewarn.errors import Forbidden
 from forewarn.service.desk import is_unannounced
 from forewarn.service.hosts import Host, Hosted
 from forewarn.web.calls import Answer, Call, reply
-from forewarn.web.control_parts import ControlParts, Row, placed_form
+from forewarn.web.control_parts import ControlParts, placed_form
 from forewarn.web.described import Described
+from forewarn.web.rows import Row
 from forewarn.wire import control as wire
 from forewarn.wire import control_forms as forms
 from forewarn.wire.control_forms import HostedForm, HostForm

@@ -19,8 +19,9 @@ from forewarn.errors import Refused, Unknown
 from forewarn.ports.store import Cursor
 from forewarn.service.journals import Filter, Line
 from forewarn.web.calls import Answer, Call, Later, reply, whole_number
-from forewarn.web.control_parts import ControlParts, Row, names
+from forewarn.web.control_parts import ControlParts, names
 from forewarn.web.described import Described, Parameter
+from forewarn.web.rows import Row
 from forewarn.wire import control as wire
 from forewarn.wire import control_forms as forms
 from forewarn.wire.control_forms import EntryForm, names_of

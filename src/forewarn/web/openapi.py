@@ -33,6 +33,9 @@ _ABOUT: Final[Mapping[str, str]] = {
     "event": "An event's id, with or without braces, in any case.",
     "host": "A host's name.",
     routes.GROUP: "A resource group.",
+    "letter": "The number of a dead letter.",
+    "principal": "A principal's id, or its name.",
+    "webhook": "A webhook's id.",
 }
 
 _REFUSALS: Final[Mapping[HTTPStatus, str]] = {

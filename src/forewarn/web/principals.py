@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
 from http import HTTPStatus
 from typing import Final
 
@@ -13,8 +11,10 @@ from forewarn.core.accounts import Account
 from forewarn.core.rights import Right
 from forewarn.ports.clock import Clock
 from forewarn.service.accounts import Accounts
-from forewarn.web.calls import Answer, Call, parameters, reply
+from forewarn.web.calls import Answer, Call, reply
+from forewarn.web.described import Described
 from forewarn.web.routes import Route
+from forewarn.web.rows import Row, routes_of
 from forewarn.wire import control as forms
 from forewarn.wire import principals as wire
 
@@ -30,23 +30,7 @@ class PrincipalsParts:
     tenant: str
 
 
-def routes(parts: PrincipalsParts) -> tuple[Route, ...]:
-    """What is asked here: by operators only."""
-    asked: tuple[tuple[str, str, Callable[[PrincipalsParts, Call], Answer]], ...] = (
-        ("GET", ROOT, _list),
-        ("POST", ROOT, _add),
-        ("GET", f"{ROOT}/{{principal}}", _show),
-        ("POST", f"{ROOT}/{{principal}}/rotate", _rotate),
-        ("POST", f"{ROOT}/{{principal}}/revoke", _revoke),
-    )
-    return tuple(
-        Route(method=method, path=path, right=Right.OPERATE, handle=partial(handler, parts))
-        for method, path, handler in asked
-    )
-
-
-def _list(parts: PrincipalsParts, call: Call) -> Answer:
-    parameters(call)
+def _list(parts: PrincipalsParts, _call: Call) -> Answer:
     everybody = [_form(parts, account) for account in parts.accounts.all()]
     return reply(wire.PrincipalsForm(principals=everybody))
 
@@ -82,3 +66,74 @@ def _told_once(parts: PrincipalsParts, account: Account, secret: str, status: HT
 
 def _form(parts: PrincipalsParts, account: Account) -> wire.PrincipalForm:
     return wire.form(account, parts.clock.now())
+
+
+_ONE: Final = f"{ROOT}/{{principal}}"
+# Operators only: whoever may make others known could become anybody.
+ROWS: Final = (
+    Row(
+        "GET",
+        ROOT,
+        Right.OPERATE,
+        _list,
+        Described(
+            name="listPrincipals",
+            summary="List all principals, revoked ones too.",
+            answers={HTTPStatus.OK: wire.PrincipalsForm},
+        ),
+    ),
+    Row(
+        "POST",
+        ROOT,
+        Right.OPERATE,
+        _add,
+        Described(
+            name="addPrincipal",
+            summary="Make a principal known; its secret is in the answer, this once.",
+            asks=wire.NewPrincipal,
+            answers={HTTPStatus.CREATED: wire.SecretForm},
+        ),
+    ),
+    Row(
+        "GET",
+        _ONE,
+        Right.OPERATE,
+        _show,
+        Described(
+            name="showPrincipal",
+            summary="Show one principal.",
+            answers={HTTPStatus.OK: wire.PrincipalForm},
+            # Several may have had the name.
+            refusals=frozenset({HTTPStatus.CONFLICT}),
+        ),
+    ),
+    Row(
+        "POST",
+        f"{_ONE}/rotate",
+        Right.OPERATE,
+        _rotate,
+        Described(
+            name="rotateSecret",
+            summary="Give a principal a new secret, which is in the answer, this once.",
+            asks=wire.Rotation,
+            answers={HTTPStatus.OK: wire.SecretForm},
+        ),
+    ),
+    Row(
+        "POST",
+        f"{_ONE}/revoke",
+        Right.OPERATE,
+        _revoke,
+        Described(
+            name="revokePrincipal",
+            summary="Let a principal, its secrets and its tokens be worth nothing, at once.",
+            asks=forms.Nothing,
+            answers={HTTPStatus.OK: wire.PrincipalForm},
+        ),
+    ),
+)
+
+
+def routes(parts: PrincipalsParts) -> tuple[Route, ...]:
+    """What is asked here: by operators only."""
+    return routes_of(ROWS, parts)

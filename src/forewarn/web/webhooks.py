@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from http import HTTPStatus
 from typing import Final
 
@@ -18,7 +17,9 @@ from forewarn.service.courier import Standing
 from forewarn.service.deliveries import Counts
 from forewarn.service.webhooks import Subscription, Webhooks
 from forewarn.web.calls import Answer, Call, reply
+from forewarn.web.described import Described
 from forewarn.web.routes import Route
+from forewarn.web.rows import Row, routes_of
 from forewarn.wire import control as wire
 from forewarn.wire import control_forms, targets
 from forewarn.wire import webhook_forms as forms
@@ -35,9 +36,6 @@ class WebhookParts:
     counts: Counts
     # How each of them is doing.
     standings: Callable[[], Mapping[WebhookId, Standing]]
-
-
-Handler = Callable[[WebhookParts, Call], Answer]
 
 
 def _list(parts: WebhookParts, call: Call) -> Answer:
@@ -149,23 +147,115 @@ def _form(parts: WebhookParts, webhook: Webhook) -> forms.WebhookForm:
     )
 
 
+_ROOT: Final = "/fabric/v1/webhooks"
+_ONE: Final = f"{_ROOT}/{{webhook}}"
+_LETTER: Final = f"{_ONE}/dead-letters/{{letter}}"
+_WEBHOOK: Final = {HTTPStatus.OK: forms.WebhookForm}
+_DONE: Final = {HTTPStatus.OK: control_forms.NothingForm}
+
+ROWS: Final = (
+    Row(
+        "GET",
+        _ROOT,
+        Right.OWN,
+        _list,
+        Described(
+            name="listWebhooks",
+            summary="List webhooks, and how each of them is doing.",
+            answers={HTTPStatus.OK: forms.WebhooksForm},
+        ),
+    ),
+    Row(
+        "POST",
+        _ROOT,
+        Right.OWN,
+        _add,
+        Described(
+            name="addWebhook",
+            summary="Add a webhook; its secret is in the answer, this once.",
+            asks=forms.NewWebhook,
+            answers={HTTPStatus.CREATED: forms.AddedForm},
+        ),
+    ),
+    Row(
+        "GET",
+        _ONE,
+        Right.OWN,
+        _show,
+        Described(
+            name="showWebhook",
+            summary="Show a webhook, and how it is doing.",
+            answers=_WEBHOOK,
+        ),
+    ),
+    Row(
+        "PATCH",
+        _ONE,
+        Right.OWN,
+        _patch,
+        Described(
+            name="changeWebhook",
+            summary="Pause a webhook, or resume it from where it was paused.",
+            asks=forms.PatchedWebhook,
+            answers=_WEBHOOK,
+        ),
+    ),
+    Row(
+        "DELETE",
+        _ONE,
+        Right.OWN,
+        _remove,
+        Described(
+            name="removeWebhook",
+            summary="Remove a webhook with its dead letters.",
+            answers=_DONE,
+        ),
+    ),
+    Row(
+        "POST",
+        f"{_ONE}/test",
+        Right.OWN,
+        _try_out,
+        Described(
+            name="tryWebhook",
+            summary="Send a webhook a message that tells of nothing.",
+            asks=wire.Nothing,
+            answers={HTTPStatus.OK: forms.TriedForm},
+        ),
+    ),
+    Row(
+        "GET",
+        f"{_ONE}/dead-letters",
+        Right.OWN,
+        _dead_letters,
+        Described(
+            name="listDeadLetters",
+            summary="List what a webhook was not told, oldest first.",
+            answers={HTTPStatus.OK: forms.DeadLettersForm},
+        ),
+    ),
+    Row(
+        "DELETE",
+        _LETTER,
+        Right.OWN,
+        _discard,
+        Described(name="discardDeadLetter", summary="Forget a dead letter.", answers=_DONE),
+    ),
+    Row(
+        "POST",
+        f"{_LETTER}/redeliver",
+        Right.OWN,
+        _redeliver,
+        Described(
+            name="redeliverDeadLetter",
+            summary="Try once more to tell what was given up on.",
+            asks=wire.Nothing,
+            answers=_DONE,
+        ),
+    ),
+)
+
+
 def routes(parts: WebhookParts) -> tuple[Route, ...]:
     """All that can be asked about webhooks."""
-    return tuple(
-        Route(method=method, path=path, right=Right.OWN, handle=partial(handler, parts))
-        for method, path, handler in ROUTES
-    )
-
-
-_ONE: Final = "/fabric/v1/webhooks/{webhook}"
-ROUTES: Final[tuple[tuple[str, str, Handler], ...]] = (
-    ("GET", "/fabric/v1/webhooks", _list),
-    ("POST", "/fabric/v1/webhooks", _add),
-    ("GET", _ONE, _show),
-    ("PATCH", _ONE, _patch),
-    ("DELETE", _ONE, _remove),
-    ("POST", f"{_ONE}/test", _try_out),
-    ("GET", f"{_ONE}/dead-letters", _dead_letters),
-    ("DELETE", f"{_ONE}/dead-letters/{{letter}}", _discard),
-    ("POST", f"{_ONE}/dead-letters/{{letter}}/redeliver", _redeliver),
-)
+    return routes_of(ROWS, parts)
