@@ -36,3 +36,16 @@ class SeededIds:
     def _uuid(self) -> uuid.UUID:
         with self._lock:
             return uuid.UUID(int=self._random.getrandbits(128), version=4)
+
+
+class SeededEventIds(RandomIds):
+    """Event ids from a seed; commit ids from chance, as nobody can tell how many threads will make.
+
+    What threads gather into one commit is a matter of luck, and must not show in events.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._seeded = SeededIds(seed)
+
+    def event_id(self) -> EventId:
+        return self._seeded.event_id()

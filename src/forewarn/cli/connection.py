@@ -21,7 +21,7 @@ from typing import Annotated, Final
 from cyclopts import Parameter
 
 from forewarn.cli.client import Client
-from forewarn.cli.transport import Credentials, Service, Transport
+from forewarn.cli.transport import Credentials, Service, Session, Transport
 from forewarn.config.surroundings import Surroundings
 from forewarn.errors import Malformed, Refused, Unavailable
 
@@ -72,7 +72,8 @@ class Connection:
 
     def transport(self) -> Transport:
         """The same for whoever asks in words of his own. Raises: Malformed, Refused, Unavailable."""
-        return Transport(self.service(Surroundings.of_this_process()))
+        service = self.service(Surroundings.of_this_process())
+        return Transport(service, Session(service.token))
 
     def service(self, surroundings: Surroundings) -> Service:
         """The service that is meant. Raises: Malformed, Refused, Unavailable."""
@@ -91,7 +92,12 @@ class Connection:
     def _on_this_machine(self, data: Path) -> Service:
         remedy = f"start it with `forewarn serve --data {data}`, or name another with --data DIR"
         found = _published(data, remedy)
-        ca = found.get("ca")
+        ca, token = found.get("ca"), found.get("token", "")
+        if token and self.credentials is None:
+            nobody = Credentials("", "")
+            return Service(
+                url=found["control"], credentials=nobody, data=data, remedy=remedy, token=token
+            )
         return Service(
             url=found["control"],
             credentials=_credentials(self.credentials or data / "operator.json"),
@@ -130,7 +136,7 @@ def _published(data: Path, remedy: str) -> dict[str, str]:
     file = data / "endpoint.json"
     try:
         content = json.loads(file.read_bytes())
-        found = {name: str(content[name]) for name in ("control", "ca") if name in content}
+        found = {name: str(content[name]) for name in ("control", "ca", "token") if name in content}
         pid = content.get("pid")
     except FileNotFoundError:
         raise Unavailable(f"no service is running on {data}: {remedy}") from None

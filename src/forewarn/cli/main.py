@@ -79,6 +79,7 @@ Exit status:
 SERVING: Final[Mapping[str, str]] = {
     "serve": "Serve scheduled events to a fleet.",
     "demo": "Serve a sample fleet on loopback, and say what to try.",
+    "emulate": "Serve made-up VMs on loopback, on a clock of your own: to test handlers with.",
     "check-config": "Say all that is wrong with a fleet file.",
     "restore": "Put a backup in the place of the service's database.",
 }
@@ -139,7 +140,7 @@ def build(words: Sequence[str] = ()) -> App:
         app.command(group)
     for name, summary in SERVING.items():
         app.command(
-            f"forewarn.cli.serving:{name.replace('-', '_')}",
+            f"forewarn.cli.{_module(name)}:{name.replace('-', '_')}",
             name=name,
             # A summary would take the place of the command's own page.
             help=None if name in words else summary,
@@ -203,6 +204,11 @@ def _run(words: Sequence[str]) -> int:
     with writing():
         sys.stdout.flush()
     return result if isinstance(result, int) else 0
+
+
+def _module(name: str) -> str:
+    """Where a command that runs a service lives."""
+    return "emulating" if name == "emulate" else "serving"
 
 
 def _usage(name: str, operands: str) -> str:

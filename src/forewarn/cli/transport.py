@@ -1,5 +1,7 @@
 """The way to a service: HTTPS by the standard library, and logging in.
 
+An emulator on this machine speaks plain HTTP, on loopback only, and gives its token beforehand.
+
 Rule: errors arrive here as JSON and leave as the families of `forewarn.errors`; no exception of
 the network crosses this file.
 """
@@ -15,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 from urllib.parse import SplitResult, urlencode, urlsplit
@@ -85,6 +88,8 @@ class Service:
     # Its data directory, where it is on this machine.
     data: Path | None = None
     remedy: str
+    # What an emulator wants to be shown; "" where one logs in.
+    token: str = field(default="", repr=False)
 
 
 @dataclass(slots=True)
@@ -199,12 +204,16 @@ class Transport:
         finally:
             connection.close()
 
-    def _connection(self, seconds: float) -> tuple[http.client.HTTPSConnection, str]:
+    def _connection(self, seconds: float) -> tuple[http.client.HTTPConnection, str]:
         parts = _split(self.service.url)
         if parts is None:
             raise Malformed(
                 f"{self.service.url!r} is not an address: write it like https://127.0.0.1:8443"
             )
+        host, port = parts.hostname or "", parts.port
+        if parts.scheme == "http":
+            plain = http.client.HTTPConnection(host, port, timeout=seconds)
+            return plain, parts.path.rstrip("/")
         ca = self.service.ca
         try:
             context = ssl.create_default_context(cafile=ca)
@@ -213,7 +222,6 @@ class Transport:
                 f"{ca} cannot be used ({_reason(error)}): give --ca a file of certificates in PEM"
             ) from error
         context.minimum_version = ssl.TLSVersion.TLSv1_2
-        host, port = parts.hostname or "", parts.port
         connection = http.client.HTTPSConnection(host, port, timeout=seconds, context=context)
         return connection, parts.path.rstrip("/")
 
@@ -263,4 +271,12 @@ def _split(url: str) -> SplitResult | None:
         is_whole = bool(parts.hostname) and parts.port != 0
     except ValueError:
         return None
-    return parts if is_whole and parts.scheme == "https" else None
+    is_ours = parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(parts.hostname))
+    return parts if is_whole and is_ours else None
+
+
+def _is_loopback(host: str | None) -> bool:
+    try:
+        return ip_address(host or "").is_loopback
+    except ValueError:
+        return False

@@ -28,7 +28,7 @@ from forewarn.service.logins import TOKEN_LASTS
 from forewarn.service.webhooks import Subscription
 from forewarn.testing.receivers import SimulatedPost
 from forewarn.testing.worlds import World
-from forewarn.trust import keys
+from forewarn.trust.tokens import PassingTokens
 from forewarn.web.app import ControlServer, build_app
 from forewarn.web.arm_calls import ArmParts
 from forewarn.web.control_parts import ControlParts
@@ -120,7 +120,7 @@ def control_parts(world: World, extras: Extras, hooks: Counts) -> ControlParts:
 
 def faces(world: World, extras: Extras) -> Faces:
     """Everything that the control plane answers, in a world: a new face is added here once."""
-    door = open_door(world.parts, keys.make(), TOKEN_LASTS)
+    door = open_door(world.parts, PassingTokens, TOKEN_LASTS)
     hooks = assemble_hooks(world.parts, extras.post, SUBSCRIPTION)
     return Faces(
         control=control_parts(world, extras, hooks.counts),

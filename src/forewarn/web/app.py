@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import uvicorn
 from starlette.applications import Starlette
@@ -30,7 +30,7 @@ from forewarn.errors import Unavailable
 from forewarn.ports.trust import Authority
 from forewarn.web import calls, routes
 from forewarn.web.calls import Answer, Call
-from forewarn.web.routes import Route, Table
+from forewarn.web.routes import Found, Route
 from forewarn.web.streaming import Pace, Streams, response
 
 THREADS: Final = 16
@@ -51,7 +51,15 @@ DEFAULT_PACE: Final = Pace()
 _WorkT = TypeVar("_WorkT")
 
 
-def build_app(table: Table, authority: Authority, pace: Pace = DEFAULT_PACE) -> Starlette:
+class Paths(Protocol):
+    """What is to be found at which path; a Table, or what stands for one."""
+
+    def find(self, path: str) -> Found | None:
+        """What is at a path."""
+        ...
+
+
+def build_app(table: Paths, authority: Authority, pace: Pace = DEFAULT_PACE) -> Starlette:
     """The control plane as an ASGI application. Calls that wait end once `state.closing` is set."""
     reception = _Reception(table, authority, pace)
     app = Starlette(
@@ -121,7 +129,7 @@ class _Server(uvicorn.Server):
 class _Reception:
     """Where calls come in and answers go out."""
 
-    def __init__(self, table: Table, authority: Authority, pace: Pace) -> None:
+    def __init__(self, table: Paths, authority: Authority, pace: Pace) -> None:
         self._table = table
         self._authority = authority
         self.closing = threading.Event()

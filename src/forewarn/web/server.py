@@ -40,6 +40,7 @@ from forewarn.web.messages import Ending, Reply
 from forewarn.web.metadata import OTHER, STRICT, Decision, Manners, ReadDocument, StartEvents
 from forewarn.web.phases import Phase
 from forewarn.web.responses import Responses
+from forewarn.web.visits import VisitorsBook, named, not_at_once, origin
 from forewarn.web.waiting import Waiter, WaitingRoom
 from forewarn.wire import refusals
 from forewarn.wire.refusals import Refusal
@@ -67,6 +68,7 @@ class MetadataServer:
         subscription_id: str,
         log: logging.Logger,
         manners: Manners = STRICT,
+        visitors: VisitorsBook | None = None,
     ) -> None:
         self.limits = limits
         self.manners = manners
@@ -77,6 +79,8 @@ class MetadataServer:
         self._identities = identities
         self._board = board
         self._counters = counters
+        # Whoever is written down takes the long way: the hatch keeps no book.
+        self._visitors = visitors
         self._clock = clock
         self._subscription_id = subscription_id
         self._log = log
@@ -116,7 +120,8 @@ class MetadataServer:
         self._board.watch(self._note_change)
         self._sweep(self._loop)
         for place in bound:
-            door = Door(self, place, self._loop, self._hatch.at(place.name))
+            answer = self._hatch.at(place.name) if self._visitors is None else not_at_once
+            door = Door(self, place, self._loop, answer)
             door.open()
             self._doors.append(door)
             extra = {"action": "listen", "listener": place.name}
@@ -157,9 +162,13 @@ class MetadataServer:
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
         # First of all: a sweep that breaks must not be the last one.
         self._sweeping = loop.call_later(self.limits.sweep.total_seconds(), self._sweep, loop)
+        self.look_at_the_clock()
+        self.gate.sweep(loop.time())
+
+    def look_at_the_clock(self) -> None:
+        """Take note of the time, as is done every now and then; in the loop's thread."""
         self._responses.date(self._clock.now())
         self._hatch.look_at_the_clock(self.limits.sweep)
-        self.gate.sweep(loop.time())
 
     # -- what doors ask ----------------------------------------------------------------------
 
@@ -201,9 +210,7 @@ class MetadataServer:
                 )
                 self._reply(connection, decision, reply)
         except Exception:  # noqa: BLE001 - a bug costs one answer, not the endpoint
-            self._log.exception(
-                "a request broke", extra={"action": "broken", **_origin(connection)}
-            )
+            self._log.exception("a request broke", extra={"action": "broken", **origin(connection)})
             if connection.phase is Phase.ANSWERING:
                 self._reply(connection, decision, metadata.refused(refusals.BROKEN))
             else:
@@ -211,7 +218,7 @@ class MetadataServer:
 
     def refuse(self, connection: Connection, refusal: Refusal) -> None:
         """Answer what is no request, or one too many, and hang up."""
-        self._counters.count(OTHER, refusal.status)
+        self._count(connection, None, refusal.status)
         reply = metadata.refused(refusal)
         connection.send_off(self._responses.response(reply, _CLOSE))
 
@@ -234,7 +241,7 @@ class MetadataServer:
         is_news = (scope, posting.document.incarnation) != (waiter.scope, waiter.incarnation)
         if is_news:
             ending = _CLOSE if connection.is_last else decision.ending
-            self._counters.count(decision.route, 200)
+            self._count(connection, decision, 200)
             connection.send(self._responses.news(waiter.action, scope, posting, ending), ending)
         else:
             self._show(connection, decision, waiter.action, scope)
@@ -248,11 +255,17 @@ class MetadataServer:
 
     # -- answers -----------------------------------------------------------------------------
 
+    def _count(self, connection: Connection, decision: Decision | None, status: int) -> None:
+        self._counters.count(OTHER if decision is None else decision.route, status)
+        if self._visitors is not None:
+            caller = self._identities.identify(connection.listener, connection.address)
+            self._visitors.enter(caller, connection.address, decision, status)
+
     def _reply(self, connection: Connection, decision: Decision, reply: Reply) -> None:
         if decision.method == "HEAD":
             reply = replace(reply, body=b"")
         ending = _CLOSE if connection.is_last else decision.ending
-        self._counters.count(decision.route, reply.status)
+        self._count(connection, decision, reply.status)
         connection.send(self._responses.response(reply, ending), ending)
 
     def _turn_away(self, connection: Connection, decision: Decision) -> None:
@@ -260,11 +273,8 @@ class MetadataServer:
         address = connection.address
         if address not in self._strangers and len(self._strangers) < STRANGERS_NAMED_MAX:
             self._strangers.add(address)
-            self._log.warning(
-                "%s is no VM of the fleet, and was turned away",
-                address,
-                extra={"action": "stranger", **_origin(connection)},
-            )
+            extra = {"action": "stranger", **origin(connection)}
+            self._log.warning("%s is no VM of the fleet, and was turned away", address, extra=extra)
         connection.is_last = True
         self._reply(connection, decision, metadata.refused(refusals.stranger(address)))
 
@@ -291,7 +301,7 @@ class MetadataServer:
         assert posting is not None, "identities know only scopes that were posted"
         ending = _CLOSE if connection.is_last else decision.ending
         status, response = self._responses.document(action, scope, posting, ending)
-        self._counters.count(decision.route, status)
+        self._count(connection, decision, status)
         connection.send(response, ending)
 
     def _show_or_wait(
@@ -357,7 +367,7 @@ class MetadataServer:
                 caller.scope,
                 error,
                 exc_info=None if isinstance(error, ForewarnError) else error,
-                extra={"action": "attend_failed", **_named(caller)},
+                extra={"action": "attend_failed", **named(caller)},
             )
         for then in self._attending.pop(caller.scope):
             then()
@@ -366,8 +376,7 @@ class MetadataServer:
         self, connection: Connection, decision: Decision, caller: Caller, body: bytes
     ) -> None:
         connection.suspend()
-        then = partial(self._approved, connection, decision, caller)
-        self._approvals.put((caller, body), then)
+        self._approvals.put((caller, body), partial(self._approved, connection, decision, caller))
 
     def _approved(
         self,
@@ -378,7 +387,7 @@ class MetadataServer:
     ) -> None:
         if isinstance(outcome, Exception):
             # A bug costs one answer, not the endpoint.
-            extra = {"action": "broken", **_named(caller)}
+            extra = {"action": "broken", **named(caller)}
             self._log.error("an approval broke", exc_info=outcome, extra=extra)
             outcome = metadata.refused(refusals.BROKEN)
         self._counters.approvals += outcome.status == HTTPStatus.OK
@@ -386,14 +395,6 @@ class MetadataServer:
             "%s asked to start events: %s",
             caller.machine,
             outcome.status,
-            extra={"action": "approve", "status": outcome.status, **_named(caller)},
+            extra={"action": "approve", "status": outcome.status, **named(caller)},
         )
         self._reply(connection, decision, outcome)
-
-
-def _origin(connection: Connection) -> dict[str, str]:
-    return {"listener": connection.listener, "address": connection.address}
-
-
-def _named(caller: Caller) -> dict[str, str]:
-    return {"scope": caller.scope, "machine": caller.machine, "address": caller.address}

@@ -106,9 +106,13 @@ class Carriers:
 
     def stop(self) -> None:
         """Finish the turn under way. Whoever waits for a receiver is not waited for."""
+        self.dismiss()
+        self._keeper.join()
+
+    def dismiss(self) -> None:
+        """Let the rounds come to their end, and do not wait for it."""
         self._stopping.set()
         self._alarm.set()
-        self._keeper.join()
 
     def _thread(self, name: str, work: Callable[[], None]) -> threading.Thread:
         return threading.Thread(target=self._guarded, args=(work,), name=name, daemon=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from forewarn.service.logins import Logins
-from forewarn.web import arm, control, login, openapi, principals, webhooks
+from forewarn.web import arm, control, emulator, login, openapi, principals, webhooks
 from forewarn.web.arm_calls import ArmParts
 from forewarn.web.control_parts import ControlParts
+from forewarn.web.emulator import EmulatorParts
 from forewarn.web.principals import PrincipalsParts
 from forewarn.web.routes import Table
 from forewarn.web.webhooks import WebhookParts
@@ -22,6 +23,8 @@ class Faces:
     logins: Logins
     webhooks: WebhookParts
     arm: ArmParts
+    # None: the time is nobody's to tell.
+    emulator: EmulatorParts | None = None
 
     def table(self) -> Table:
         """All routes, and the document of those that are the operators'."""
@@ -31,5 +34,6 @@ class Faces:
             *login.routes(self.logins),
             *webhooks.routes(self.webhooks),
             *arm.routes(self.arm),
+            *(() if self.emulator is None else emulator.routes(self.emulator)),
         )
         return Table(openapi.with_document(everything))

@@ -7,14 +7,13 @@ import logging
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from functools import partial
 from typing import Final
 
 import uvloop
 
-from forewarn.clocks import SystemClock
 from forewarn.config.fleets import FleetFile, load_fleet, parse_fleet
 from forewarn.core.journal import SERVICE, Actor
 from forewarn.core.scopes import Origin
@@ -22,29 +21,31 @@ from forewarn.errors import Damaged, ForewarnError, Refused
 from forewarn.fabrics.simulated import Behaviour, SimulatedFabric
 from forewarn.hooks.sender import HttpPost
 from forewarn.identities.addresses import AddressBook
-from forewarn.ids import RandomIds
 from forewarn.ports.store import Store
 from forewarn.service.books import Writers
-from forewarn.stores.sqlite import SqliteStore
 from forewarn.web import listeners
 from forewarn.web.app import ControlServer, build_app
 from forewarn.web.arm_calls import ArmParts
 from forewarn.web.control import ControlParts
 from forewarn.web.counters import Counters
+from forewarn.web.emulator import Time
 from forewarn.web.listeners import Bound
 from forewarn.web.server import MetadataServer
+from forewarn.web.visits import VisitorsBook
 from forewarn.wiring.assembly import Assembly, assemble
 from forewarn.wiring.carrying import Carriers, assemble_hooks
 from forewarn.wiring.faces import Faces
 from forewarn.wiring.garbage import uncollected
+from forewarn.wiring.grounds import Entrance, Footing, RealGround
 from forewarn.wiring.lanes import Lanes
+from forewarn.wiring.renewal import GRACE, Renewal, in_the_loop
+from forewarn.wiring.running import Running, Switchboard
 from forewarn.wiring.settings import ServeSettings, Serving
 from forewarn.wiring.sockets import allow_descriptors, listening
-from forewarn.wiring.trust import Doorkeeper, Tls, keep_door
+from forewarn.wiring.trust import Doorkeeper
 from forewarn.wiring.watching import WatchedStore
 from forewarn.wiring.working import Workers
 
-GRACE: Final = timedelta(seconds=10)
 PUBLISH_AGAIN_SECONDS: Final = 1.0
 RENEW_SECONDS: Final = 24 * 60 * 60
 
@@ -74,57 +75,47 @@ class _Serve:
         self._unpublished: str | None = None
         self._applying = threading.Lock()
         self._fleet_trouble: str | None = None
+        self._renewal: Renewal | None = None
+        self._ground = settings.ground or RealGround(settings.data, settings.trust)
 
     async def run(self, on_ready: Callable[[Serving], None]) -> None:
-        settings, log = self._settings, self._log
+        settings = self._settings
         settings.data.prepare()
         fleet = self._read_fleet()
+        loop = asyncio.get_running_loop()
         with ExitStack() as stack:
             # Addresses first: who cannot listen need not read a database.
             bound = listeners.bind(settings.metadata)
             for place in bound:
                 stack.callback(place.socket.close)
             control_socket = stack.enter_context(listening(*settings.control))
-            tls = Tls(settings.trust, settings.data, settings.control[0], SystemClock())
-            file = stack.enter_context(closing(SqliteStore(settings.data.database, SystemClock())))
-            store = WatchedStore(file)
-            with self._damage_is_final():
-                assembly = self._assemble(store, bound, fleet)
-                await asyncio.to_thread(self._load, assembly, fleet)
-                door = await asyncio.to_thread(self._keep_door, assembly, fleet)
-            loop = asyncio.get_running_loop()
-            workers = Workers(assembly, store, log, partial(loop.call_soon_threadsafe, self._crash))
-            carriers = self._carriers(assembly, fleet, loop)
-            counters = Counters()
-            guests = self._guests(assembly, fleet, counters)
-            faces = Faces(
-                control=self._parts(assembly, file, counters, workers, carriers),
-                principals=door.principals,
-                logins=door.logins,
-                webhooks=carriers.hooks.parts,
-                arm=self._arm(assembly, fleet, door.accounts.tenant()),
+            entrance = self._ground.entrance(settings.control[0])
+            board = Switchboard(await self._begin(bound, fleet, None))
+            self._renewal = Renewal(board, partial(self._begin, bound, fleet), bound, loop)
+            control_server = ControlServer(
+                build_app(board, board), control_socket, entrance.context
             )
-            app = build_app(faces.table(), door.logins)
-            control_server = ControlServer(app, control_socket, tls.context)
-            # Before anything is called readable, it is.
-            await guests.serve(bound)
-            _put_to_work(stack, workers, carriers)
+            stack.callback(board.end)
+            await board.running.open(self._renewal.places if self._ground.is_renewable else bound)
             serving_control = asyncio.create_task(control_server.serve())
-            self._watch_signals(loop, assembly)
-            address = tls.url(control_socket.getsockname()[1])
-            self._publish(loop, tls, address, [f"http://{place.name}" for place in bound])
+            self._watch_signals(loop, board)
+            address = entrance.url(control_socket.getsockname()[1])
+            self._publish(loop, entrance, address, [f"http://{place.name}" for place in bound])
             stack.callback(settings.data.unpublish)
             self._tell("serving", control=address)
-            self._warn_of_strangers(assembly, bound)
+            self._warn_of_strangers(board.running.assembly, bound)
             settings.systemd.ready()
-            stack.callback(asyncio.create_task(self._keep_trust(tls, door)).cancel)
+            stack.callback(
+                asyncio.create_task(self._keep_trust(entrance, board.running.door)).cancel
+            )
+            serving = Serving(board.running.assembly, bound, address, settings.data)
             try:
-                await asyncio.to_thread(on_ready, Serving(assembly, bound, address, settings.data))
+                await asyncio.to_thread(on_ready, serving)
                 await self._stop.wait()
             finally:
                 self._tell("stopping")
                 settings.systemd.stopping()
-                await guests.stop(GRACE)
+                await board.running.guests.stop(GRACE)
                 control_server.stop()
                 await serving_control
         if self._crashed:
@@ -133,17 +124,54 @@ class _Serve:
             )
         self._tell("stopped")
 
-    def _assemble(self, store: Store, bound: Sequence[Bound], fleet: FleetFile) -> Assembly:
+    async def _begin(self, bound: Sequence[Bound], fleet: FleetFile, seed: int | None) -> Running:
+        """Put a run together over a new footing. Nobody is answered yet."""
+        ground, loop = self._ground, asyncio.get_running_loop()
+        with ExitStack() as stack:
+            footing = ground.footing(stack, seed)
+            store = WatchedStore(footing.store)
+            with self._damage_is_final():
+                assembly = self._assemble(footing, store, bound, fleet)
+                await asyncio.to_thread(self._load, assembly, fleet)
+                door = await asyncio.to_thread(ground.door, assembly, fleet.subscription_id)
+            crash = partial(loop.call_soon_threadsafe, self._crash)
+            workers = Workers(assembly, store, self._log, crash, footing.speed)
+            carriers = self._carriers(assembly, fleet, crash)
+            counters = Counters()
+            guests = self._guests(assembly, fleet, counters, footing.visitors)
+            look = partial(in_the_loop, loop, guests.look_at_the_clock)
+            emulator = ground.emulator(footing, assembly, workers, look, self._reset)
+            faces = Faces(
+                control=self._parts(assembly, footing, counters, workers, carriers),
+                principals=door.principals,
+                logins=door.logins,
+                webhooks=carriers.hooks.parts,
+                arm=self._arm(assembly, fleet, door.accounts.tenant()),
+                emulator=emulator,
+            )
+            return Running(
+                assembly=assembly,
+                workers=workers,
+                carriers=carriers,
+                guests=guests,
+                door=door,
+                table=faces.table(),
+                emulator=emulator,
+                stack=stack.pop_all(),
+            )
+
+    def _assemble(
+        self, footing: Footing, store: Store, bound: Sequence[Bound], fleet: FleetFile
+    ) -> Assembly:
         book = AddressBook()
         for place in bound:
             if place.machine is not None:
                 book.pin(place.name, place.machine)
-        clock = SystemClock()
         return assemble(
-            clock=clock,
-            ids=RandomIds(),
+            clock=footing.clock,
+            ids=footing.ids,
             store=store,
-            fabric=SimulatedFabric(clock, takes=self._settings.impacts_take),
+            fabric=SimulatedFabric(footing.clock, takes=self._settings.impacts_take),
             identities=book,
             rules=fleet.periods,
             turn=threading.RLock(),
@@ -176,14 +204,19 @@ class _Serve:
                 self._log.error(self._fleet_trouble, extra={"action": "fleet_refused"})
 
     def _carriers(
-        self, assembly: Assembly, fleet: FleetFile, loop: asyncio.AbstractEventLoop
+        self, assembly: Assembly, fleet: FleetFile, crash: Callable[[], object]
     ) -> Carriers:
         post = HttpPost(assembly.clock, self._settings.webhook_allow)
         hooks = assemble_hooks(assembly, post, fleet.subscription_id)
-        crash = partial(loop.call_soon_threadsafe, self._crash)
         return Carriers(hooks, assembly, self._log, crash)
 
-    def _guests(self, assembly: Assembly, fleet: FleetFile, counters: Counters) -> MetadataServer:
+    def _guests(
+        self,
+        assembly: Assembly,
+        fleet: FleetFile,
+        counters: Counters,
+        visitors: VisitorsBook | None,
+    ) -> MetadataServer:
         return MetadataServer(
             assembly.desk,
             assembly.identities,
@@ -194,12 +227,13 @@ class _Serve:
             subscription_id=fleet.subscription_id,
             log=self._log,
             manners=self._settings.manners,
+            visitors=visitors,
         )
 
     def _parts(
         self,
         assembly: Assembly,
-        store: SqliteStore,
+        footing: Footing,
         counters: Counters,
         workers: Workers,
         carriers: Carriers,
@@ -214,7 +248,7 @@ class _Serve:
                 assembly, self._parse(text, name), actor
             ),
             reload_fleet=partial(self._reload, assembly),
-            backup=store.backup_to,
+            backup=footing.backup,
             ready=lambda: self._unready(workers),
             counters=counters,
             setbacks=lambda: workers.setbacks_total,
@@ -247,43 +281,47 @@ class _Serve:
         self._state = state
         self._log.info(state, extra={"action": state, **details})
 
-    def _watch_signals(self, loop: asyncio.AbstractEventLoop, assembly: Assembly) -> None:
+    def _watch_signals(self, loop: asyncio.AbstractEventLoop, board: Switchboard) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
         loop.add_signal_handler(
-            signal.SIGHUP, lambda: loop.run_in_executor(None, self._reload_and_log, assembly)
+            signal.SIGHUP,
+            lambda: loop.run_in_executor(None, self._reload_and_log, board.running.assembly),
         )
 
-    def _keep_door(self, assembly: Assembly, fleet: FleetFile) -> Doorkeeper:
-        settings = self._settings
-        return keep_door(assembly, settings.data, settings.trust, fleet.subscription_id)
+    def _reset(self, seed: int | None) -> Time:
+        """Begin another run in the place of this one; called from any thread but the loop's."""
+        assert self._renewal is not None, "nobody calls before there is a run"
+        return self._renewal.begin_anew(seed)
 
-    async def _keep_trust(self, tls: Tls, door: Doorkeeper) -> None:
+    async def _keep_trust(self, entrance: Entrance, door: Doorkeeper) -> None:
         """Look at the certificate each day: a service may well run for longer than it lasts."""
+        if entrance.context is None:
+            return
         # What the first call would otherwise wait for, and the guests with it.
         await asyncio.to_thread(door.tokens.warm_up)
         while True:
             await asyncio.sleep(RENEW_SECONDS)
             try:
-                if await asyncio.to_thread(tls.renew):
+                if await asyncio.to_thread(entrance.renew):
                     self._log.info("the certificate was renewed", extra={"action": "renewed"})
             except ForewarnError as error:
                 self._log.warning(str(error), extra={"action": "not_renewed"})
 
     def _publish(
-        self, loop: asyncio.AbstractEventLoop, tls: Tls, control: str, metadata: list[str]
+        self, loop: asyncio.AbstractEventLoop, entrance: Entrance, control: str, metadata: list[str]
     ) -> None:
         """Say where we are to be found; a disk that cannot be written keeps no guest waiting."""
         if self._stop.is_set():
             return
         try:
-            self._settings.data.publish(control, metadata, tls.trusted)
+            self._settings.data.publish(control, metadata, entrance.trusted)
             self._unpublished = None
         except ForewarnError as error:
             if self._unpublished is None:
                 self._log.warning(str(error), extra={"action": "unpublished"})
             self._unpublished = str(error)
-            loop.call_later(PUBLISH_AGAIN_SECONDS, self._publish, loop, tls, control, metadata)
+            loop.call_later(PUBLISH_AGAIN_SECONDS, self._publish, loop, entrance, control, metadata)
 
     def _crash(self) -> None:
         self._crashed = True
@@ -335,12 +373,6 @@ class _Serve:
         except ForewarnError as error:
             self._log.error(str(error), extra={"action": "reload_refused"})
         self._settings.systemd.ready()
-
-
-def _put_to_work(stack: ExitStack, *threads: Workers | Carriers) -> None:
-    for one in threads:
-        one.start()
-        stack.callback(one.stop)
 
 
 def _behave(assembly: Assembly, machine: str, behavior: str) -> None:

@@ -13,6 +13,7 @@ from forewarn.web.listeners import Bound, Listener
 from forewarn.web.metadata import STRICT, Manners
 from forewarn.wiring.assembly import Assembly
 from forewarn.wiring.directories import DataDirectory
+from forewarn.wiring.grounds import Ground
 from forewarn.wiring.systemd import Systemd
 from forewarn.wiring.trust import TrustSettings
 
@@ -34,6 +35,8 @@ class ServeSettings:
     webhook_allow: tuple[AllowedHost, ...] = ()
     systemd: Systemd = field(default_factory=lambda: Systemd(None))
     trust: TrustSettings = field(default_factory=TrustSettings)
+    # What the service stands on; None: this machine.
+    ground: Ground | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,11 @@ import re
 import socket
 import ssl
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
@@ -18,6 +19,7 @@ from forewarn.core.journal import SERVICE, Role
 from forewarn.core.rights import Principal
 from forewarn.errors import Malformed, Refused
 from forewarn.ports.clock import Clock
+from forewarn.ports.trust import Authority
 from forewarn.service.accounts import Accounts
 from forewarn.service.logins import TOKEN_LASTS, Logins
 from forewarn.service.refusals import Refusals
@@ -128,6 +130,11 @@ class Doorkeeper:
     logins: Logins
     tokens: JwtTokens
     principals: PrincipalsParts
+    authority: Authority
+
+    def knowing(self, authority: Authority) -> Doorkeeper:
+        """The same door, with somebody else to tell whom a token stands for."""
+        return replace(self, authority=authority)
 
 
 def keep_door(
@@ -142,7 +149,7 @@ def keep_door(
     """
     with _disk(data):
         key = Vault(data.path).token_key()
-    door = open_door(assembly, key, settings.token_lasts)
+    door = open_door(assembly, partial(JwtTokens, key), settings.token_lasts)
     accounts = door.accounts
     credentials = data.credentials()
     if credentials is None and (settings.new_operator or not _has_operator(accounts)):
@@ -160,14 +167,16 @@ def keep_door(
     return door
 
 
-def open_door(assembly: Assembly, token_key: bytes, token_lasts: timedelta) -> Doorkeeper:
-    """Let whoever is known log in. Raises: Refused, Unavailable."""
+def open_door(
+    assembly: Assembly, tokens_of: Callable[[str], JwtTokens], token_lasts: timedelta
+) -> Doorkeeper:
+    """Let whoever is known log in, for tokens of their tenant. Raises: Refused, Unavailable."""
     clock, secrets = assembly.clock, Argon2Secrets()
     accounts = Accounts(clock, assembly.ids, assembly.store, secrets, threading.Lock())
     assembly.feed.hear(wire.PREFIX, accounts.hear)
     accounts.read_all()
     tenant = accounts.tenant()
-    tokens = JwtTokens(token_key, tenant)
+    tokens = tokens_of(tenant)
     logins = Logins(
         clock=clock,
         accounts=accounts,
@@ -178,7 +187,7 @@ def open_door(assembly: Assembly, token_key: bytes, token_lasts: timedelta) -> D
         token_lasts=token_lasts,
     )
     parts = PrincipalsParts(clock=clock, accounts=accounts, tenant=tenant)
-    return Doorkeeper(accounts, logins, tokens, parts)
+    return Doorkeeper(accounts, logins, tokens, parts, logins)
 
 
 def _has_operator(accounts: Accounts) -> bool:

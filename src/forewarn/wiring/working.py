@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from forewarn.core.names import ScopeId
@@ -23,6 +23,8 @@ FEED_SECONDS: Final = 0.1
 # A turn for each commit of many would take the processor from whoever makes them.
 GATHER_SECONDS: Final = 0.01
 GATHER_SECONDS_MAX: Final = 0.1
+# What is due at one instant takes a few turns; thousands would mean that none of them helps.
+TURNS_MAX: Final = 10_000
 
 
 class Workers:
@@ -34,13 +36,18 @@ class Workers:
         store: WatchedStore,
         log: logging.Logger,
         on_crash: Callable[[], object],
+        speed: float = 1.0,
     ) -> None:
+        """Over a service whose clock goes at this speed; 0: it stands still until it is advanced."""
         self._assembly = assembly
+        self._speed = speed
         self._store = store
         self._log = log
         self._on_crash = on_crash
         self._stopping = threading.Event()
         self._alarm = threading.Event()
+        # A conductor has one turn at a time, whoever's thread it is.
+        self._conducting = threading.Lock()
         self._threads = [
             threading.Thread(target=self._guarded, args=(work,), name=name, daemon=True)
             for name, work in (("conductor", self._conduct), ("feed", self._follow))
@@ -58,10 +65,22 @@ class Workers:
 
     def stop(self) -> None:
         """Finish the step under way, and end."""
-        self._stopping.set()
-        self._alarm.set()
+        self.dismiss()
         for thread in self._threads:
             thread.join()
+
+    def dismiss(self) -> None:
+        """Let the threads come to their end, and do not wait for it."""
+        self._stopping.set()
+        self._alarm.set()
+
+    def settle(self) -> datetime | None:
+        """Do all that is due now, in the caller's thread; when more will be due, if ever."""
+        for _ in range(TURNS_MAX):
+            turn = self._turn()
+            if turn.next_wake is None or turn.next_wake > self._assembly.clock.now():
+                return turn.next_wake
+        raise AssertionError(f"the conductor did not come to rest in {TURNS_MAX} turns")
 
     @property
     def trouble(self) -> str | None:
@@ -84,11 +103,16 @@ class Workers:
             self._store.try_again()
         while not self._stopping.is_set():
             self._alarm.clear()
+            turn = self._turn()
+            if self._alarm.wait(self._sleep_seconds(turn)):
+                self._let_gather()
+
+    def _turn(self) -> Turn:
+        with self._conducting:
             turn = self._assembly.conductor.turn()
             self._tell_setbacks(turn)
             self._look_after_the_store()
-            if self._alarm.wait(self._sleep_seconds(turn)):
-                self._let_gather()
+            return turn
 
     def _let_gather(self) -> None:
         """While one commit follows another, wait a little: what they bring is tended together."""
@@ -98,10 +122,11 @@ class Workers:
             self._alarm.wait(GATHER_SECONDS)
 
     def _sleep_seconds(self, turn: Turn) -> float:
-        if turn.next_wake is None:
+        # Whoever advances a clock that stands still also does what is due by then.
+        if turn.next_wake is None or not self._speed:
             return SLEEP_SECONDS_MAX
         left = (turn.next_wake - self._assembly.clock.now()).total_seconds()
-        return min(max(left, 0.0), SLEEP_SECONDS_MAX)
+        return min(max(left / self._speed, 0.0), SLEEP_SECONDS_MAX)
 
     def _tell_setbacks(self, turn: Turn) -> None:
         self.setbacks_total += len(turn.setbacks)

@@ -1,0 +1,83 @@
+"""Who came, what was asked and how it was answered: for the log, and for whoever keeps a book."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, Protocol
+
+from forewarn.ports.clock import Clock
+from forewarn.ports.identities import Caller
+from forewarn.web.metadata import Decision, ReadDocument
+
+KEPT_MAX: Final = 10_000
+
+
+class Visitor(Protocol):
+    """A connection, as far as it tells where somebody came from."""
+
+    @property
+    def listener(self) -> str: ...
+
+    @property
+    def address(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One request of a guest, and its answer."""
+
+    at: datetime
+    caller: Caller | None
+    address: str
+    # None: what came was no request.
+    decision: Decision | None
+    status: int
+
+    @property
+    def api_version(self) -> str | None:
+        """The version in which a document was asked for, if one was."""
+        action = None if self.decision is None else self.decision.action
+        return action.version.value if isinstance(action, ReadDocument) else None
+
+
+class VisitorsBook:
+    """The last visits. Written by the endpoint's thread, read by any."""
+
+    def __init__(self, clock: Clock, kept_max: int = KEPT_MAX) -> None:
+        self._clock = clock
+        self._visits: deque[Visit] = deque(maxlen=kept_max)
+        self._count = 0
+
+    def enter(
+        self, caller: Caller | None, address: str, decision: Decision | None, status: int
+    ) -> None:
+        """Write down a visit that is over now."""
+        self._count += 1
+        self._visits.append(Visit(self._clock.now(), caller, address, decision, status))
+
+    @property
+    def visits(self) -> tuple[Visit, ...]:
+        """Those that are remembered, oldest first."""
+        # In one go: the endpoint goes on writing meanwhile.
+        return tuple(self._visits.copy())
+
+    @property
+    def count(self) -> int:
+        """All that there were."""
+        return self._count
+
+
+def origin(visitor: Visitor) -> dict[str, str]:
+    """Where somebody came from, as fields of the log."""
+    return {"listener": visitor.listener, "address": visitor.address}
+
+
+def named(caller: Caller) -> dict[str, str]:
+    """Who a machine is, as fields of the log."""
+    return {"scope": caller.scope, "machine": caller.machine, "address": caller.address}
+
+
+def not_at_once(_decision: Decision, _address: str) -> None:
+    """What the hatch answers where a book is kept: nothing, so that everybody comes in."""
