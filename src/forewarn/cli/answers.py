@@ -193,3 +193,10 @@ class DeadLetter(TypedDict):
     scope: str | None
     event_id: str | None
     changed_at: str | None
+
+
+class Clock(TypedDict):
+    """What an emulator's clock shows, and how fast it goes."""
+
+    now: str
+    speed: float

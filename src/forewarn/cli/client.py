@@ -11,6 +11,7 @@ from urllib.parse import quote, urlencode
 from forewarn.cli.answers import (
     AddedWebhook,
     Announcement,
+    Clock,
     DeadLetter,
     Event,
     Events,
@@ -137,6 +138,13 @@ class Client:
     def discard(self, webhook: str, number: int) -> None:
         target = f"/webhooks/{quote(webhook, safe='')}/dead-letters/{number}"
         self._ask("DELETE", target, None, ANSWER_SECONDS_MAX)
+
+    def clock(self) -> Clock:
+        return cast("Clock", self._get("/emulator/clock"))
+
+    def advance(self, body: Mapping[str, object]) -> Clock:
+        """Let time pass in an emulator; the time that it is then."""
+        return cast("Clock", self._post("/emulator/clock/advance", body))
 
     def _changes(self, path: str, body: Mapping[str, object]) -> list[str]:
         return cast("Mapping[str, list[str]]", self._post(path, body))["changes"]

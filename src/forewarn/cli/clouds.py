@@ -67,6 +67,11 @@ def reach(connection: Connection) -> Cloud:
     """
     surroundings = Surroundings.of_this_process()
     service = connection.service(surroundings)
+    if service.token:
+        raise Refused(
+            "an emulator speaks plain HTTP, to which Azure's clients tell no secret: let them talk "
+            "to `forewarn serve`"
+        )
     subscription = Arm(Transport(service)).subscription()
     directory = _directory(service, surroundings.config_home)
     try:

@@ -22,6 +22,7 @@ from forewarn.cli import (
     announce,
     az,
     backup,
+    clock,
     connection,
     environment,
     events,
@@ -136,7 +137,7 @@ def build(words: Sequence[str] = ()) -> App:
     ):
         name = function.__name__.replace("_", "-")
         app.command(function, name=name, usage=_usage(name, operands), help_epilogue="")
-    for group in (_fleet(), _journal(), _principal(), _webhook()):
+    for group in (_clock(), _fleet(), _journal(), _principal(), _webhook()):
         app.command(group)
     for name, summary in SERVING.items():
         app.command(
@@ -213,6 +214,13 @@ def _module(name: str) -> str:
 
 def _usage(name: str, operands: str) -> str:
     return " ".join(filter(None, ["Usage: forewarn", name, operands, "[OPTIONS]"]))
+
+
+def _clock() -> App:
+    app = App(name="clock", usage=_usage("clock", "[COMMAND]"), help_epilogue="")
+    app.default(clock.clock)
+    app.command(clock.advance, usage=_usage("clock advance", "[BY]"))
+    return app
 
 
 def _fleet() -> App:

@@ -39,8 +39,8 @@ class Hooks:
     courier: Courier
     counts: Counts
     post: Post
-    # What is to be sent, for whoever is free.
-    sent: SimpleQueue[Delivery]
+    # What is to be sent, for whoever is free; None sends one of them home.
+    sent: SimpleQueue[Delivery | None]
 
     @property
     def parts(self) -> WebhookParts:
@@ -61,7 +61,7 @@ def assemble_hooks(assembly: Assembly, post: Post, subscription_id: str) -> Hook
 
     counts = Counts()
     writer = Writer(scope_now, subscription_id)
-    sent: SimpleQueue[Delivery] = SimpleQueue()
+    sent: SimpleQueue[Delivery | None] = SimpleQueue()
     return Hooks(
         webhooks=Webhooks(
             clock=assembly.clock,
@@ -110,9 +110,11 @@ class Carriers:
         self._keeper.join()
 
     def dismiss(self) -> None:
-        """Let the rounds come to their end, and do not wait for it."""
+        """Let the threads come to their end, and do not wait for it."""
         self._stopping.set()
         self._alarm.set()
+        for _ in self._threads:
+            self.hooks.sent.put(None)
 
     def _thread(self, name: str, work: Callable[[], None]) -> threading.Thread:
         return threading.Thread(target=self._guarded, args=(work,), name=name, daemon=True)
@@ -125,8 +127,7 @@ class Carriers:
             self._on_crash()
 
     def _carry(self) -> None:
-        while True:
-            delivery = self.hooks.sent.get()
+        while (delivery := self.hooks.sent.get()) is not None:
             why = carry(self.hooks.post, delivery)
             self.hooks.courier.came_back(delivery, why)
             self._alarm.set()
