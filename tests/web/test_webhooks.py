@@ -62,6 +62,7 @@ class Service:
             self.hooks.courier.turn()
             while not self.hooks.sent.empty():
                 delivery = self.hooks.sent.get()
+                assert delivery is not None, "nobody is sent home here"
                 self.hooks.courier.came_back(delivery, carry(self.post, delivery))
 
 

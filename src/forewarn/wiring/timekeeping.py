@@ -50,8 +50,9 @@ class Timekeeper:
 
     def advance(self, until: datetime) -> bool:
         with self._advancing:
-            begun = self._store.head()
+            # What was due before is not what the advance brings.
             wake = self._workers.settle()
+            begun = self._store.head()
             while wake is not None and wake <= until:
                 wake = self._step_to(wake)
             self._step_to(until)
