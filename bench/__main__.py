@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from bench import approving, loading, measuring, pages, polling, waiting
+from bench import approving, emulating, loading, measuring, pages, polling, waiting
 
 LATEST: Final = Path(__file__).parent / "latest.json"
 
@@ -37,6 +37,10 @@ MEANINGS: Final[Mapping[str, tuple[str, str]]] = {
     "load_1m_machines_cpu_s": ("  the same, processor time: s", ""),
     "bytes_per_machine": ("memory of a machine: bytes", "<= 3072"),
     "idle_extra_cpu_ms_per_s_100k": ("idling with 100,000 scopes, beyond one: ms a second", "<= 5"),
+    "emulator_ready_ms": ("start of an emulator: ms", "<= 1000"),
+    "emulator_ready_cpu_ms": ("  the same, processor time: ms", ""),
+    "emulator_reset_ms": ("reset of an emulator: ms", ""),
+    "story_15_minutes_ms": ("a reboot of 15 minutes in an emulator: ms", "<= 50"),
 }
 
 Figures = dict[str, float]
@@ -45,12 +49,14 @@ FULL: Final[Mapping[str, Callable[[], Figures]]] = {
     "waiting": lambda: waiting.measure(guests=10_000, many=50_000, few=1000, rounds=20),
     "approving": lambda: approving.measure(approvals=2000, rounds=3),
     "loading": lambda: loading.measure(scopes=100_000, idle_seconds=15),
+    "emulating": lambda: emulating.measure(starts=5, stories=20),
 }
 QUICK: Final[Mapping[str, Callable[[], Figures]]] = {
     "polling": lambda: polling.measure(rounds=5, polls=20_000),
     "waiting": lambda: waiting.measure(guests=10_000, many=0, few=1000, rounds=5),
     "approving": lambda: approving.measure(approvals=500, rounds=1),
     "loading": lambda: loading.measure(scopes=5000, idle_seconds=5),
+    "emulating": lambda: emulating.measure(starts=2, stories=5),
 }
 
 

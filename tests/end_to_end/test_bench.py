@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from bench import approving, callers, loading, measuring, pages, waiting
+from bench import approving, callers, emulating, loading, measuring, pages, waiting
 from bench.__main__ import MEANINGS, table
 from bench.contenders import Service
 from bench.fleets import fleet_file
@@ -57,6 +57,13 @@ def test_a_fleet_is_loaded_and_idles() -> None:
 
     assert figures["load_1m_machines_s"] > 0
     assert figures["machines_loaded"] == 30
+
+
+def test_emulating_is_measured() -> None:
+    figures = emulating.measure(starts=1, stories=1)
+
+    assert all(value > 0 for value in figures.values())
+    assert figures.keys() <= MEANINGS.keys()
 
 
 def test_the_table_says_where_it_was_measured() -> None:

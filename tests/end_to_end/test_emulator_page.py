@@ -33,7 +33,7 @@ def test_every_line_of_the_page_works_in_a_shell(tmp_path: Path) -> None:
 
     assert done.returncode == 0, done.stdout + done.stderr + (tmp_path / "emulator.log").read_text()
     documents = [
-        json.loads(text) for text in re.findall(r'\{"DocumentIncarnation.*\}', done.stdout)
+        json.loads(text) for text in re.findall(r'\{"DocumentIncarnation.*?\]\}', done.stdout)
     ]
     assert [[e["EventStatus"] for e in one["Events"]] for one in documents] == [
         ["Scheduled"], ["Scheduled"], ["Started"], [],

@@ -1,0 +1,51 @@
+"""How soon an emulator answers, and how long a story of fifteen minutes takes in it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from statistics import median
+
+from bench import measuring
+from forewarn.testing.emulators import EmulatorProcess
+
+
+def measure(*, starts: int, stories: int) -> dict[str, float]:
+    """Starts of new emulators; then stories in one of them, after a reset each."""
+    ready: list[float] = []
+    processor: list[float] = []
+    told: list[float] = []
+    resets: list[float] = []
+    with measuring.workplace() as directory:
+        log = directory / "emulator.log"
+        for _ in range(starts):
+            began = time.perf_counter()
+            with EmulatorProcess(log) as emulator:
+                ready.append(time.perf_counter() - began)
+                processor.append(measuring.processor_seconds(emulator.process.pid))
+        with EmulatorProcess(Path(log), "--vm", "web-0", "--clock", "manual") as emulator:
+            for _ in range(stories):
+                began = time.perf_counter()
+                emulator.ask("POST", "/emulator/reset", {})
+                resets.append(time.perf_counter() - began)
+                told.append(_story(emulator))
+    return {
+        "emulator_ready_ms": 1000 * median(ready),
+        "emulator_ready_cpu_ms": 1000 * median(processor),
+        "emulator_reset_ms": 1000 * median(resets),
+        "story_15_minutes_ms": 1000 * median(told),
+    }
+
+
+def _story(emulator: EmulatorProcess) -> float:
+    """Announce, read, approve, start, complete, each over a socket; how many seconds it took."""
+    began = time.perf_counter()
+    event = emulator.announce("Reboot", "web-0")["event_id"]
+    assert emulator.seen_by("web-0")
+    emulator.advance(seconds=14 * 60)
+    assert emulator.guest("web-0", "POST", {"StartRequests": [{"EventId": event}]}).status == 200
+    emulator.ask("POST", "/emulator/idle", {})
+    assert emulator.seen_by("web-0") == [("Reboot", "Started", "")]
+    emulator.advance(next=True)
+    assert emulator.seen_by("web-0") == []
+    return time.perf_counter() - began
