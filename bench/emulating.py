@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from statistics import median
 
 from bench import measuring
@@ -23,7 +22,7 @@ def measure(*, starts: int, stories: int) -> dict[str, float]:
             with EmulatorProcess(log) as emulator:
                 ready.append(time.perf_counter() - began)
                 processor.append(measuring.processor_seconds(emulator.process.pid))
-        with EmulatorProcess(Path(log), "--vm", "web-0", "--clock", "manual") as emulator:
+        with EmulatorProcess(log, "--vm", "web-0", "--clock", "manual") as emulator:
             for _ in range(stories):
                 began = time.perf_counter()
                 emulator.ask("POST", "/emulator/reset", {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import time
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from forewarn.cli.main import main
 from forewarn.testing.emulators import EmulatorProcess
 from forewarn.testing.processes import PATH, VERSION, request
 
@@ -264,3 +266,34 @@ def test_a_fleet_file_says_which_vms_there_are(tmp_path: Path) -> None:
 
     assert len(names) == 2
     assert answers == [200, 200]
+
+
+def test_commands_find_it_by_its_directory(
+    emulator: EmulatorProcess, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = ["--data", str(emulator.told["data"])]
+    before = now_of(emulator)
+
+    assert main(["clock", "advance", "15m", "--json", *data]) == 0
+    told = json.loads(capsys.readouterr().out)
+    later = before + timedelta(minutes=30)
+    assert main(["clock", "advance", "--to", f"{later:%Y-%m-%dT%H:%M:%SZ}", *data]) == 0
+    assert main(["clock", *data]) == 0
+
+    assert datetime.fromisoformat(told["now"]) == before + timedelta(minutes=15)
+    assert capsys.readouterr().out == 2 * f"{later:%Y-%m-%dT%H:%M:%SZ}, standing still\n"
+
+
+def test_azure_s_own_clients_are_told_to_go_elsewhere(
+    emulator: EmulatorProcess, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["env", "--data", str(emulator.told["data"])]) == 3
+    assert "let them talk to `forewarn serve`" in capsys.readouterr().err
+
+
+def test_an_emulator_that_keeps_nothing_is_not_backed_up(
+    emulator: EmulatorProcess, tmp_path: Path
+) -> None:
+    asked = {"path": str(tmp_path / "backup.db")}
+
+    assert emulator.try_to("POST", "/backup", asked).status == 409
