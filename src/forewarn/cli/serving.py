@@ -86,12 +86,10 @@ def serve(
     It serves until it is stopped by SIGTERM or Ctrl-C. SIGHUP reads the fleet
     file again; a file with errors changes nothing.
 
-    For example, at the real address, on a host whose guests reach it:
+    For example, at the real address, on a host whose guests reach it; and on
+    loopback, where port 8170 plays the VM web-0:
 
         forewarn serve --fleet fleet.toml --data /var/lib/forewarn
-
-    On loopback, where port 8170 plays the VM web-0:
-
         forewarn serve --fleet fleet.toml --metadata 127.0.0.1:8170=web-0
 
     Args:

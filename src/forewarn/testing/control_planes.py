@@ -119,12 +119,7 @@ def faces(world: World, extras: Extras) -> Faces:
     """Everything that the control plane answers, in a world: a new face is added here once."""
     door = open_door(world.parts, keys.make(), TOKEN_LASTS)
     hooks = assemble_hooks(world.parts, extras.post, NO_SUBSCRIPTION)
-    return Faces(
-        control=control_parts(world, extras, hooks.counts),
-        principals=door.principals,
-        logins=door.logins,
-        webhooks=hooks.parts,
-    )
+    return Faces.over(control_parts(world, extras, hooks.counts), door, hooks)
 
 
 class ControlPlane:

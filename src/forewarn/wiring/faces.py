@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 from forewarn.service.logins import Logins
 from forewarn.web import control, login, openapi, principals, webhooks
@@ -10,6 +11,8 @@ from forewarn.web.control_parts import ControlParts
 from forewarn.web.principals import PrincipalsParts
 from forewarn.web.routes import Route, Table
 from forewarn.web.webhooks import WebhookParts
+from forewarn.wiring.carrying import Hooks
+from forewarn.wiring.trust import Doorkeeper
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +25,16 @@ class Faces:
     webhooks: WebhookParts
     # Faces that are not the operators' API.
     others: tuple[Route, ...] = ()
+
+    @classmethod
+    def over(cls, control: ControlParts, door: Doorkeeper, hooks: Hooks) -> Self:
+        """The faces of a service that was put together."""
+        return cls(
+            control=control,
+            principals=door.principals,
+            logins=door.logins,
+            webhooks=hooks.parts,
+        )
 
     def table(self) -> Table:
         """All routes, and the document of those that are the operators'."""

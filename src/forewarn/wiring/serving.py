@@ -139,12 +139,7 @@ class _Serve:
             counters = Counters()
             guests = self._guests(assembly, fleet, counters)
             parts = self._parts(assembly, file, counters, workers, carriers)
-            faces = Faces(
-                control=parts,
-                principals=door.principals,
-                logins=door.logins,
-                webhooks=carriers.hooks.parts,
-            )
+            faces = Faces.over(parts, door, carriers.hooks)
             app = build_app(faces.table(), door.logins)
             control_server = ControlServer(app, control_socket, tls.context)
             # Before anything is called readable, it is.
