@@ -254,6 +254,20 @@ def test_an_approval_the_store_did_not_take_is_not_acknowledged() -> None:
     assert world.event(event.id).approval is None
 
 
+def test_several_are_approved_from_outside_together_or_not_at_all() -> None:
+    """keeps N10: approval from outside the VM."""
+    world = World(WEB)
+    events = [world.announce(EventType.FREEZE, machine) for machine in ("web-0", "web-1")]
+    ids = [event.id for event in events]
+
+    with pytest.raises(UnknownEvent):
+        world.desk.approve_together(WEB.id, [*ids, "nobody's"], OPERATOR)
+    assert [world.event(event_id).approval for event_id in ids] == [None, None]
+    world.desk.approve_together(WEB.id, ids, OPERATOR)
+
+    assert all(world.event(event_id).approval for event_id in ids)
+
+
 def test_an_operator_may_approve_from_outside() -> None:
     world = World(WEB)
     event = world.announce(EventType.REBOOT, "web-0")

@@ -68,6 +68,13 @@ def test_a_name_that_several_have_is_refused_with_the_choices() -> None:
     assert directory.machine("rg2/web-0") == ("rg2/web", "web-0")
 
 
+def test_all_of_one_name_are_found() -> None:
+    directory = noted(WEB, OTHER)
+
+    assert directory.namesakes("WEB-0") == (("rg1/web", "web-0"), ("rg2/web", "web-0"))
+    assert directory.namesakes("nobody") == ()
+
+
 def test_two_scopes_of_one_group_are_told_apart_by_the_whole_path() -> None:
     directory = noted(WEB, replace(WEB, name="web2"))
 

@@ -62,6 +62,7 @@ class Service:
             books=parts.books,
             desk=parts.desk,
             journals=parts.journals,
+            operations=parts.operations,
             apply_fleet=self.apply_fleet,
             reload_fleet=lambda actor: self.apply_fleet('name = "reloaded"', "own.toml", actor),
             backup=self.saved.append,

@@ -107,6 +107,7 @@ def service() -> Iterator[Service]:
         books=world.parts.books,
         desk=world.parts.desk,
         journals=world.parts.journals,
+        operations=world.parts.operations,
         apply_fleet=lambda text, name, _actor: (f"{name}: {len(text)}",),
         reload_fleet=lambda _actor: (),
         backup=lambda _path: None,

@@ -34,8 +34,8 @@ from forewarn.wiring.directories import DataDirectory
 from forewarn.wiring.logs import start_logging
 from forewarn.wiring.restore import RestoreSettings
 from forewarn.wiring.restore import restore as restore_backup
-from forewarn.wiring.serving import ServeSettings, Serving
 from forewarn.wiring.serving import serve as serve_forever
+from forewarn.wiring.settings import ServeSettings, Serving
 from forewarn.wiring.systemd import Systemd
 from forewarn.wiring.trust import TrustSettings
 
@@ -72,6 +72,7 @@ def serve(
     control: str = "127.0.0.1:0",
     log_format: Literal["text", "json"] = "text",
     lenient_post: bool = False,
+    impacts_take: str | None = None,
     tls_cert: Path | None = None,
     tls_key: Path | None = None,
     tls_ca: Path | None = None,
@@ -98,6 +99,7 @@ def serve(
         control: ADDR:PORT of the control API (https); port 0 chooses one.
         log_format: How the log on the standard error looks.
         lenient_post: Accept approvals without the Metadata header, as old clients send them.
+        impacts_take: How long whatever happens to a simulated VM takes, such as 2s; else as on real ones.
         tls_cert: A certificate of your own, with its chain, in the place of the one we make.
         tls_key: Its key, if that is in a file of its own.
         tls_ca: The CA certificate by which it is known, if this system does not know it.
@@ -111,6 +113,7 @@ def serve(
         metadata=tuple(map(_listener, metadata or (METADATA_DEFAULT,))),
         control=_control(control),
         manners=Manners(lenient_post=lenient_post),
+        impacts_take=None if impacts_take is None else parse_duration(impacts_take),
         webhook_allow=load_allowed(webhook_allow),
         systemd=Systemd(surroundings.notify_socket),
         trust=TrustSettings(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import NewType
 
 EventId = NewType("EventId", str)
+# A long-running operation's name, in lower case.
+OperationId = NewType("OperationId", str)
 # Unique within its scope only: two resource groups may each have a "web-0".
 MachineName = NewType("MachineName", str)
 HostName = NewType("HostName", str)

@@ -27,6 +27,8 @@ PAGE: Final = 1000
 
 Ledgers = Mapping[ScopeId, Ledger]
 Latest = Callable[[ScopeId], Ledger | None]
+# Records to write in the same commit, asked for after each decision.
+Beside = Callable[[], Sequence[Write]]
 Lane = Callable[[Sequence[ScopeId]], AbstractContextManager[object]]
 # A scope, and what is to be decided on its ledger.
 Amendment = tuple[ScopeId, Callable[[Ledger], Decision]]
@@ -98,20 +100,25 @@ class Books:
         return self.amend_together((scope,), lambda found: (decide(found[scope]),))[scope]
 
     def amend_together(
-        self, scopes: Sequence[ScopeId], decide: Callable[[Ledgers], Sequence[Decision]]
+        self,
+        scopes: Sequence[ScopeId],
+        decide: Callable[[Ledgers], Sequence[Decision]],
+        beside: Beside | None = None,
     ) -> Ledgers:
         """Decide on several ledgers and commit all of it, or nothing. Returns all as they are now.
+
+        What is to be written beside them is written with them, or not at all.
 
         Raises: what `decide` does, Unknown, Conflict after many attempts, Unavailable.
         """
         with self._lane(scopes):
-            amended = self._amend_remembered(scopes, decide)
+            amended = self._amend_remembered(scopes, decide, beside)
             if amended is not None:
                 return amended
         for _ in range(CONFLICTS_MAX):
             with suppress(Conflict), self._lane(scopes):
                 found = self._load(scopes)
-                return {**found, **(self._commit(found, decide(found)) or {})}
+                return {**found, **(self._commit(found, decide(found), beside) or {})}
         raise Conflict([records.key(scope) for scope in scopes])
 
     def amend_each(self, asked: Sequence[Amendment]) -> list[Amended]:
@@ -169,7 +176,10 @@ class Books:
             return error
 
     def _amend_remembered(
-        self, scopes: Sequence[ScopeId], decide: Callable[[Ledgers], Sequence[Decision]]
+        self,
+        scopes: Sequence[ScopeId],
+        decide: Callable[[Ledgers], Sequence[Decision]],
+        beside: Beside | None,
     ) -> Ledgers | None:
         """Decide on the ledgers as this process knows them: a commit proves that they are current.
 
@@ -180,7 +190,7 @@ class Books:
         if len(remembered) < len(scopes):
             return None
         with suppress(Malformed, Refused, Conflict):
-            committed = self._commit(remembered, decide(remembered))
+            committed = self._commit(remembered, decide(remembered), beside)
             return None if committed is None else {**remembered, **committed}
         return None
 
@@ -204,10 +214,15 @@ class Books:
         return loaded
 
     def _commit(
-        self, before: Ledgers, decisions: Sequence[Decision], *, new: bool = False
+        self,
+        before: Ledgers,
+        decisions: Sequence[Decision],
+        beside: Beside | None = None,
+        *,
+        new: bool = False,
     ) -> dict[ScopeId, Ledger] | None:
         """Commit what was decided; None if that is nothing at all."""
-        writes: list[Write] = []
+        writes: list[Write] = [] if beside is None else [*beside()]
         entries: list[bytes] = []
         amended: list[Ledger] = []
         for decision in decisions:

@@ -22,6 +22,7 @@ from forewarn.errors import Malformed
 from forewarn.ports.clock import Clock
 from forewarn.ports.identities import Caller
 from forewarn.ports.ids import Ids
+from forewarn.ports.store import Write
 from forewarn.service.attendance import Attendance
 from forewarn.service.board import Board, Posting
 from forewarn.service.books import Books, Ledgers
@@ -111,10 +112,17 @@ class Desk:
 
     # -- operators -----------------------------------------------------------------------
 
-    def announce(self, wish: Wish, hosts: Sequence[str], actor: Actor) -> tuple[Placed, ...]:
+    def announce(
+        self,
+        wish: Wish,
+        hosts: Sequence[str],
+        actor: Actor,
+        beside: Callable[[Sequence[Event]], Sequence[Write]] | None = None,
+    ) -> tuple[Placed, ...]:
         """Announce a wish to every scope it concerns, or to none.
 
-        The wish names machines as people do: `web-0`, `rg1/web-0` or `rg1/web/web-0`.
+        The wish names machines as people do: `web-0`, `rg1/web-0` or `rg1/web/web-0`. What is to
+        be written beside the events is committed with them.
 
         Raises: Malformed, Unknown, Refused, Unavailable.
         """
@@ -134,7 +142,11 @@ class Desk:
                 )
             return [announced.decision for announced in made.values()]
 
-        committed = self.books.amend_together(tuple(by_scope), decide)
+        def write() -> Sequence[Write]:
+            events = [event for announced in made.values() for event in announced.events]
+            return () if beside is None else beside(events)
+
+        committed = self.books.amend_together(tuple(by_scope), decide, write)
         return tuple(
             Placed(committed[scope], event)
             for scope, announced in made.items()
@@ -145,6 +157,16 @@ class Desk:
         """Approve an event from outside its scope. Raises: UnknownEvent, Unavailable."""
         return self._amend_event(
             event_id, lambda ledger, now: starting.approve(ledger, (event_id,), actor, now)
+        )
+
+    def approve_together(self, scope: ScopeId, event_ids: Sequence[str], actor: Actor) -> None:
+        """Approve events of one scope from outside it: all of these, or none.
+
+        Raises: UnknownEvent, Refused, Unavailable.
+        """
+        now = self.clock.now()
+        self.books.amend(
+            scope, lambda ledger: starting.approve(ledger, tuple(event_ids), actor, now)
         )
 
     def cancel(self, event_id: str, actor: Actor) -> Placed:

@@ -57,6 +57,10 @@ class Directory:
             raise UnknownEvent(event_id)
         return scope
 
+    def namesakes(self, name: str) -> tuple[tuple[ScopeId, MachineName], ...]:
+        """All machines of that name, in whichever scopes."""
+        return self._machines.get(name.lower(), ())
+
     def machine(self, name: str) -> tuple[ScopeId, MachineName]:
         """A machine called `web-0`, `rg1/web-0` or `rg1/web/web-0`. Raises: Unknown, Refused."""
         *path, short = name.lower().split("/")

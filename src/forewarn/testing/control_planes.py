@@ -30,6 +30,7 @@ from forewarn.testing.receivers import SimulatedPost
 from forewarn.testing.worlds import World
 from forewarn.trust import keys
 from forewarn.web.app import ControlServer, build_app
+from forewarn.web.arm_calls import ArmParts
 from forewarn.web.control_parts import ControlParts
 from forewarn.web.counters import Counters
 from forewarn.web.streaming import Pace
@@ -41,7 +42,8 @@ PATIENCE_SECONDS: Final = 10
 SEND_BYTES: Final = 16 * 1024
 # In reach of a simulated post.
 RECEIVER: Final = Target(scheme="https", host="hooks.example.org", port=443, path="/hook")
-NO_SUBSCRIPTION: Final = "00000000-0000-0000-0000-000000000000"
+SUBSCRIPTION: Final = "11111111-1111-1111-1111-111111111111"
+TENANT: Final = "22222222-2222-2222-2222-222222222222"
 OPERATOR: Final = Principal(id="1", name="ada", role=Role.OPERATOR)
 
 
@@ -102,6 +104,7 @@ def control_parts(world: World, extras: Extras, hooks: Counts) -> ControlParts:
         books=parts.books,
         desk=parts.desk,
         journals=parts.journals,
+        operations=parts.operations,
         apply_fleet=apply_fleet,
         reload_fleet=reload_fleet,
         backup=extras.saved.append,
@@ -118,8 +121,26 @@ def control_parts(world: World, extras: Extras, hooks: Counts) -> ControlParts:
 def faces(world: World, extras: Extras) -> Faces:
     """Everything that the control plane answers, in a world: a new face is added here once."""
     door = open_door(world.parts, keys.make(), TOKEN_LASTS)
-    hooks = assemble_hooks(world.parts, extras.post, NO_SUBSCRIPTION)
-    return Faces.over(control_parts(world, extras, hooks.counts), door, hooks)
+    hooks = assemble_hooks(world.parts, extras.post, SUBSCRIPTION)
+    return Faces(
+        control=control_parts(world, extras, hooks.counts),
+        principals=door.principals,
+        logins=door.logins,
+        webhooks=hooks.parts,
+        arm=arm_parts(world),
+    )
+
+
+def arm_parts(world: World) -> ArmParts:
+    """What the owners' API stands on, in a world."""
+    parts = world.parts
+    return ArmParts(
+        desk=parts.desk,
+        registrar=parts.registrar,
+        operations=parts.operations,
+        subscription_id=SUBSCRIPTION,
+        tenant_id=TENANT,
+    )
 
 
 class ControlPlane:

@@ -253,10 +253,16 @@ class ServiceProcess:
         return self.data / "ca.pem"
 
     @property
+    def operator(self) -> Mapping[str, str]:
+        """The credentials of the first operator, as the service leaves them."""
+        first: Mapping[str, str] = json.loads((self.data / "operator.json").read_bytes())
+        return first
+
+    @property
     def token(self) -> str:
         """A token of the first operator; one for each life of the service."""
         if not self._token:
-            first = json.loads((self.data / "operator.json").read_bytes())
+            first = self.operator
             reply = log_in(self.control, self.ca, first["client_id"], first["client_secret"])
             assert reply.status == 200, reply
             self._token = reply.json["access_token"]

@@ -16,6 +16,7 @@ from forewarn.service.deliveries import Counts
 from forewarn.service.desk import Desk, Placed
 from forewarn.service.hosts import Hosts
 from forewarn.service.journals import Journals
+from forewarn.service.operations import Operations
 from forewarn.web.metrics import Metrics, Served, Tally
 from forewarn.wire import control_forms as forms
 from forewarn.wire.control_forms import EventForm, ScopeNames, names_of
@@ -41,6 +42,7 @@ class ControlParts:
     books: Books
     desk: Desk
     journals: Journals
+    operations: Operations
     # The text of a fleet file, its name, and who brings it; returns what changed.
     apply_fleet: Callable[[str, str, Actor], tuple[str, ...]]
     # Reads the service's own fleet file again.

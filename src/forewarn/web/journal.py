@@ -107,6 +107,8 @@ def _journal(parts: ControlParts, call: Call) -> Answer:
 
 def _prune(parts: ControlParts, call: Call) -> Answer:
     before = wire.load(wire.Pruning, call.body).instant
+    # First: how some of them ended may be known to the journal alone.
+    parts.operations.prune(before)
     return reply(forms.PrunedForm(pruned=parts.journals.prune(before, call.actor)))
 
 

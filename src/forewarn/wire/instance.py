@@ -89,7 +89,7 @@ def _compute(scope: Scope, machine: Machine, subscription_id: str) -> Node:
         "osType": "",
         "physicalZone": "",
         # A scale set's scope is one placement group.
-        "placementGroupId": _derived_id(scope.id) if in_scale_set else "",
+        "placementGroupId": derived_id(scope.id) if in_scale_set else "",
         "plan": {"name": "", "product": "", "publisher": ""},
         # Nobody tells us of fault domains; the cautious guess is that all machines share one.
         "platformFaultDomain": "0",
@@ -116,10 +116,10 @@ def _compute(scope: Scope, machine: Machine, subscription_id: str) -> Node:
 
 def vm_id(scope: Scope, machine: Machine) -> str:
     """The machine's id: the one that was given, or one derived from its names."""
-    return machine.vm_id or _derived_id(f"{scope.id}/{machine.name.lower()}")
+    return machine.vm_id or derived_id(f"{scope.id}/{machine.name.lower()}")
 
 
-def _derived_id(name: str) -> str:
+def derived_id(name: str) -> str:
     """The same id for the same name, today and after any restart."""
     return str(uuid.uuid5(_OUR_IDS, name))
 
@@ -129,11 +129,18 @@ def resource_id(scope: Scope, machine: Machine, *, subscription_id: str) -> str:
     group = f"/subscriptions/{subscription_id}/resourceGroups/{scope.resource_group}"
     compute = f"{group}/providers/Microsoft.Compute"
     if scope.kind is ScopeKind.SCALE_SET:
-        instance_id = machine.name.rpartition("_")[2]
-        return f"{compute}/virtualMachineScaleSets/{scope.name}/virtualMachines/{instance_id}"
+        number = instance_id(scope, machine)
+        return f"{compute}/virtualMachineScaleSets/{scope.name}/virtualMachines/{number}"
     if scope.kind is ScopeKind.CLOUD_SERVICE:
         return f"{compute}/cloudServices/{scope.name}/roleInstances/{machine.name}"
     return f"{compute}/virtualMachines/{machine.name}"
+
+
+def instance_id(scope: Scope, machine: Machine) -> str:
+    """What a machine is called within its scale set: its number, or else its name."""
+    set_name, _, number = machine.name.rpartition("_")
+    is_numbered = number.isascii() and number.isdecimal()
+    return number if is_numbered and set_name.lower() == scope.name.lower() else machine.name
 
 
 def _interfaces(addresses: tuple[str, ...]) -> tuple[Node, ...]:

@@ -20,6 +20,7 @@ from forewarn.service.desk import Desk
 from forewarn.service.directory import Directory
 from forewarn.service.feed import Feed
 from forewarn.service.journals import Journals
+from forewarn.service.operations import Operations
 from forewarn.service.registrar import Registrar
 
 
@@ -40,6 +41,7 @@ class Assembly:
     conductor: Conductor
     registrar: Registrar
     journals: Journals
+    operations: Operations
     feed: Feed
 
     def load(self) -> int:
@@ -85,6 +87,8 @@ def assemble(  # noqa: PLR0913 - every port, by name
     books = Books(store, ids, turn, lane, board.ledger, writers)
     directory = Directory()
     attendance = Attendance(clock, endpoints)
+    desk = Desk(clock, ids, books, board, directory, attendance, rules)
+    journals = Journals(clock, store, books)
     assembly = Assembly(
         clock=clock,
         ids=ids,
@@ -95,10 +99,11 @@ def assemble(  # noqa: PLR0913 - every port, by name
         books=books,
         board=board,
         directory=directory,
-        desk=Desk(clock, ids, books, board, directory, attendance, rules),
+        desk=desk,
         conductor=Conductor(clock, books, board, fabric, attendance, rules),
         registrar=Registrar(clock, books, identities),
-        journals=Journals(clock, store, books),
+        journals=journals,
+        operations=Operations(clock, ids, store, books, desk, journals),
         feed=Feed(store, books, board),
     )
     books.tell(assembly.told)

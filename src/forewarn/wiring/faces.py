@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
 
 from forewarn.service.logins import Logins
-from forewarn.web import control, login, openapi, principals, webhooks
+from forewarn.web import arm, control, login, openapi, principals, webhooks
+from forewarn.web.arm_calls import ArmParts
 from forewarn.web.control_parts import ControlParts
 from forewarn.web.principals import PrincipalsParts
-from forewarn.web.routes import Route, Table
+from forewarn.web.routes import Table
 from forewarn.web.webhooks import WebhookParts
-from forewarn.wiring.carrying import Hooks
-from forewarn.wiring.trust import Doorkeeper
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,18 +21,7 @@ class Faces:
     principals: PrincipalsParts
     logins: Logins
     webhooks: WebhookParts
-    # Faces that are not the operators' API.
-    others: tuple[Route, ...] = ()
-
-    @classmethod
-    def over(cls, control: ControlParts, door: Doorkeeper, hooks: Hooks) -> Self:
-        """The faces of a service that was put together."""
-        return cls(
-            control=control,
-            principals=door.principals,
-            logins=door.logins,
-            webhooks=hooks.parts,
-        )
+    arm: ArmParts
 
     def table(self) -> Table:
         """All routes, and the document of those that are the operators'."""
@@ -43,6 +30,6 @@ class Faces:
             *principals.routes(self.principals),
             *login.routes(self.logins),
             *webhooks.routes(self.webhooks),
-            *self.others,
+            *arm.routes(self.arm),
         )
         return Table(openapi.with_document(everything))
