@@ -87,8 +87,7 @@ def serve(
     It serves until it is stopped by SIGTERM or Ctrl-C. SIGHUP reads the fleet
     file again; a file with errors changes nothing.
 
-    For example, at the real address, on a host whose guests reach it; and on
-    loopback, where port 8170 plays the VM web-0:
+    For example, at the real address, then on loopback, where a port plays web-0:
 
         forewarn serve --fleet fleet.toml --data /var/lib/forewarn
         forewarn serve --fleet fleet.toml --metadata 127.0.0.1:8170=web-0
@@ -125,8 +124,7 @@ def serve(
             new_operator=new_operator,
         ),
     )
-    say = _say_json if as_json else _say
-    serve_forever(settings, start_logging(log_format), say)
+    serve_forever(settings, start_logging(log_format), _say_json if as_json else _say)
 
 
 def demo(*, data: Path = DATA_DEFAULT) -> None:
