@@ -821,12 +821,12 @@ def test_a_token_that_is_over_is_replaced_and_another_refusal_is_told(
     data: Path, api: StandIn
 ) -> None:
     client = Connection(data=data).client()
-    client.session.token = "over"
+    client.transport.session.token = "over"
 
     assert client.events("open")
-    assert (client.session.token, api.logins) == (TOKEN, 1)
+    assert (client.transport.session.token, api.logins) == (TOKEN, 1)
     api.token = "useless"
-    client.session.token = "over"
+    client.transport.session.token = "over"
     with pytest.raises(Refused, match="no"):
         client.events("open")
     assert api.logins == 2

@@ -144,6 +144,13 @@ class NewSecret(TypedDict):
     tenant_id: str
 
 
+class Subscription(TypedDict):
+    """The one subscription that a service has, as Azure spells it."""
+
+    subscriptionId: str
+    tenantId: str
+
+
 class Webhook(TypedDict):
     """Somebody who is told of changes, and how that goes."""
 

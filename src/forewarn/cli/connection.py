@@ -20,7 +20,8 @@ from typing import Annotated, Final
 
 from cyclopts import Parameter
 
-from forewarn.cli.client import Client, Credentials, Service
+from forewarn.cli.client import Client
+from forewarn.cli.transport import Credentials, Service, Transport
 from forewarn.config.surroundings import Surroundings
 from forewarn.errors import Malformed, Refused, Unavailable
 
@@ -67,7 +68,11 @@ class Connection:
 
     def client(self) -> Client:
         """The way to the service. Raises: Malformed, Refused, Unavailable."""
-        return Client(self.service(Surroundings.of_this_process()))
+        return Client(self.transport())
+
+    def transport(self) -> Transport:
+        """The same for whoever asks in words of his own. Raises: Malformed, Refused, Unavailable."""
+        return Transport(self.service(Surroundings.of_this_process()))
 
     def service(self, surroundings: Surroundings) -> Service:
         """The service that is meant. Raises: Malformed, Refused, Unavailable."""
@@ -91,6 +96,7 @@ class Connection:
             url=found["control"],
             credentials=_credentials(self.credentials or data / "operator.json"),
             ca=self.ca or (data / ca if ca else None),
+            data=data,
             remedy=remedy,
         )
 

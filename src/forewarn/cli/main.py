@@ -20,8 +20,10 @@ from cyclopts.completion.detect import ShellDetectionError
 from forewarn import __version__
 from forewarn.cli import (
     announce,
+    az,
     backup,
     connection,
+    environment,
     events,
     fleet,
     journal,
@@ -128,8 +130,11 @@ def build(words: Sequence[str] = ()) -> App:
         (events.events, ""),
         (events.show, "EVENT"),
         (backup.backup, "FILE"),
+        (environment.env, ""),
+        (az.az_setup, ""),
     ):
-        app.command(function, usage=_usage(function.__name__, operands), help_epilogue="")
+        name = function.__name__.replace("_", "-")
+        app.command(function, name=name, usage=_usage(name, operands), help_epilogue="")
     for group in (_fleet(), _journal(), _principal(), _webhook()):
         app.command(group)
     for name, summary in SERVING.items():
