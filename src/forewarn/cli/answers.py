@@ -6,7 +6,7 @@ Instants are ISO 8601 in UTC; what has not happened yet is null.
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 
 class Approval(TypedDict):
@@ -149,6 +149,24 @@ class Subscription(TypedDict):
 
     subscriptionId: str
     tenantId: str
+
+
+class OperationFault(TypedDict):
+    code: str
+    message: str
+
+
+class OperationEvents(TypedDict):
+    events: list[str]
+
+
+class Operation(TypedDict):
+    """A long-running operation, as Azure spells it, with the events that it takes."""
+
+    name: str
+    status: str
+    properties: OperationEvents
+    error: NotRequired[OperationFault]
 
 
 class Webhook(TypedDict):
