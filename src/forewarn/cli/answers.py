@@ -132,6 +132,15 @@ class Principal(TypedDict):
     old_secret_until: str | None
 
 
+class Caller(TypedDict):
+    """Who calls, as the service knows it."""
+
+    id: str
+    name: str
+    role: str
+    groups: list[str]
+
+
 class Principals(TypedDict):
     principals: list[Principal]
 

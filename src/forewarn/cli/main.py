@@ -26,6 +26,7 @@ from forewarn.cli import (
     environment,
     events,
     fleet,
+    identity,
     journal,
     principals,
     steps,
@@ -62,10 +63,10 @@ For example:
     forewarn approve 4F2A
 
 A service on this machine is found by its data directory: --data DIR,
-FOREWARN_DATA, ./.forewarn or /var/lib/forewarn. One elsewhere by --endpoint URL,
---ca FILE and --credentials FILE, or FOREWARN_ENDPOINT, FOREWARN_CA,
-FOREWARN_CLIENT_ID and FOREWARN_CLIENT_SECRET. These options may stand before or
-after the command.\
+FOREWARN_DATA, ./.forewarn or /var/lib/forewarn. One elsewhere by
+`forewarn login`; or by --endpoint URL, --ca FILE and --credentials FILE; or by
+FOREWARN_ENDPOINT, FOREWARN_CA, FOREWARN_CLIENT_ID and FOREWARN_CLIENT_SECRET.
+These options may stand before or after the command.\
 """
 EPILOGUE: Final = """\
 Exit status:
@@ -147,6 +148,9 @@ def build(words: Sequence[str] = ()) -> App:
         (events.events, ""),
         (events.show, "EVENT"),
         (backup.backup, "FILE"),
+        (identity.login, ""),
+        (identity.logout, ""),
+        (identity.whoami, ""),
         (environment.env, ""),
         (az.az_setup, ""),
     ):
