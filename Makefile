@@ -21,22 +21,25 @@ FLOOR = */forewarn/core/*,*/forewarn/wire/*,*/forewarn/service/*
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test simulate deaths fuzz neighbors mutants check bench fix clean
+.PHONY: help run test test-az simulate deaths fuzz neighbors mutants check bench fix clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "  Another interpreter: make test PYTHON=python3.12 (after make clean)"
 
 run: .venv/.run ## start a service with a sample fleet, and show what to ask it
 	@exec $(DEMO)
 
-test: .venv/.dev .venv/.hands ## run every test, with the coverage floor
+test: .venv/.dev .venv/.hands .venv/.node ## run every test, with the coverage floor
 	@.venv/bin/coverage erase
 	.venv/bin/coverage run $(PYTEST) -n $(WORKERS) --dist worksteal
 	@.venv/bin/coverage combine --quiet
 	.venv/bin/coverage report
 	.venv/bin/coverage report --include='$(FLOOR)' --fail-under=100
+
+test-az: .venv/.dev .venv/.az ## drive a service with Azure's own command line (a large installation)
+	.venv/bin/python tools/az_story.py --az .venv/az/bin/az
 
 simulate: .venv/.dev ## new stories full of faults until Ctrl-C; or SEED=7 (one), SECONDS=600 (for a while)
 	@.venv/bin/python -m forewarn.testing.simulation $(SEED) $(if $(SECONDS),--seconds $(SECONDS))
@@ -119,6 +122,22 @@ clean: ## remove everything that was made here
 		echo "missing:$$missing. On Debian and Ubuntu: sudo apt-get install$$missing" >&2; \
 		[ "$$missing" = " libfaketime" ]; \
 	fi
+	@touch $@
+
+# Azure's JavaScript clients, where there is a node that they run on.
+.venv/.node: tests/azure_clients/node/package-lock.json | .venv/bin/python
+	@if command -v npm >/dev/null && node -e 'process.exit(parseInt(process.versions.node) < 20)'; then \
+		mkdir -p .venv/node && cp tests/azure_clients/node/*.json .venv/node/ \
+			&& npm ci --prefix .venv/node --no-audit --no-fund --loglevel=error; \
+	else \
+		echo "no node >= 20 here: Azure's JavaScript clients are not tried"; \
+	fi
+	@touch $@
+
+# Azure's own command line is large: 730 MB and some minutes.
+.venv/.az: requirements/az.txt | .venv/bin/python
+	$(PYTHON) -m venv .venv/az
+	.venv/az/bin/python -m pip install --quiet --no-cache-dir --disable-pip-version-check -r requirements/az.txt
 	@touch $@
 
 .venv/.bench: pyproject.toml $(CONSTRAINTS) | .venv/bin/python

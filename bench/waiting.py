@@ -25,6 +25,8 @@ WAIT_SECONDS: Final = 300
 PATIENCE_SECONDS: Final = 60
 MILLI: Final = 1e3
 DESCRIPTORS: Final = 60_000
+# Guests that are noticed with one look.
+TOLD_AT_ONCE: Final = 256
 
 
 def measure(*, guests: int, many: int, few: int, rounds: int) -> dict[str, float]:
@@ -127,21 +129,25 @@ def _tell(
     """Have something happen; milliseconds from asking for it until each guest has its answer."""
     headers = {**service.authorized, "Content-Type": "application/json"}
     operator = connect(service.control, seconds_max=PATIENCE_SECONDS, ca=service.ca)
+    answered: list[int] = []
     with select.epoll() as epoll:
         by_number = {guest.fileno(): guest for guest in crowd}
         for number in by_number:
-            epoll.register(number, select.EPOLLIN)
+            # Each tells once: an answer arrives in one piece.
+            epoll.register(number, select.EPOLLIN | select.EPOLLET)
         began = time.perf_counter()
         operator.request("POST", f"/fabric/v1{path}", json.dumps(body).encode(), headers)
         told: list[float] = []
         while len(told) < len(crowd):
-            ready = epoll.poll(PATIENCE_SECONDS, 1024)
+            ready = epoll.poll(PATIENCE_SECONDS, TOLD_AT_ONCE)
             assert ready, "not everybody was told"
-            for number, _ in ready:
-                answer = by_number[number].recv(65536)
-                told.append((time.perf_counter() - began) * MILLI)
-                assert answer.startswith(b"HTTP/1.1 200 "), answer[:100]
-                epoll.modify(number, 0)
+            # An answer is looked at once it is known when it came: the guests share one processor,
+            # and what they do with it must not count as time until the next one is told.
+            told += [(time.perf_counter() - began) * MILLI] * len(ready)
+            answered.extend(number for number, _ in ready)
+    for number in answered:
+        answer = by_number[number].recv(65536)
+        assert answer.startswith(b"HTTP/1.1 200 "), answer[:100]
     assert operator.getresponse().status == http.HTTPStatus.CREATED
     operator.close()
     return told

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.core import announcing, periods, starting
+from forewarn.core import announcing, periods, presences, starting
 from forewarn.core.announcing import Announced
 from forewarn.core.events import (
     Audience,
@@ -27,6 +27,7 @@ from forewarn.core.journal import SERVICE, Actor, Role, What
 from forewarn.core.ledgers import Ledger
 from forewarn.core.names import EventId, HostName, MachineName
 from forewarn.core.periods import Periods
+from forewarn.core.presences import Verdict
 from forewarn.core.scopes import AutoApproval, Enabling, Machine, Scope, ScopeKind
 from forewarn.core.wishes import IfNotTold, Wish
 from forewarn.errors import Refused
@@ -348,6 +349,11 @@ def test_hardware_does_not_wait_until_somebody_listens() -> None:
     assert (event.audience, event.status) == (Audience.OPERATORS, EventStatus.STARTED)
 
 
+def is_so_already(wish: Wish, machine: Machine) -> bool:
+    verdict = presences.VERDICTS.get((wish.type, machine.presence))
+    return verdict is Verdict.ALREADY
+
+
 @given(strategies.ledgers(), st.data())
 def test_whatever_is_announced_keeps_the_promises(ledger: Ledger, data: st.DataObject) -> None:
     """keeps S11, S15."""
@@ -358,14 +364,17 @@ def test_whatever_is_announced_keeps_the_promises(ledger: Ledger, data: st.DataO
         return
 
     roster = {m.name: m for m in ledger.scope.machines}
-    assert {name for event in announced.events for name in event.machines} == set(wish.machines)
+    concerned = {name for event in announced.events for name in event.machines}
+    so_already = {name for name, known in roster.items() if is_so_already(wish, known)}
+    assert concerned == set(wish.machines) - so_already
     for event in announced.events:
         assert {roster[name].update_domain for name in event.machines} == {event.update_domain}
         assert len({roster[name].host for name in event.machines}) == 1
         if event.audience is Audience.GUESTS and event.cause is not Cause.HARDWARE_FAILURE:
-            assert event.notice >= periods.MINIMUM_NOTICE.get(
-                event.type, ledger.scope.terminate_notice or timedelta()
-            )
+            said = ledger.scope.owner.terminate_notice or ledger.scope.terminate_notice
+            if event.type is EventType.REIMAGE:
+                said = ledger.scope.owner.os_image_notice
+            assert event.notice >= periods.MINIMUM_NOTICE.get(event.type, said or timedelta.max)
             assert event.not_before >= NOON + event.notice + RULES.margin
             assert event.not_before.microsecond == 0
             assert event.status is EventStatus.SCHEDULED or event.approval is not None

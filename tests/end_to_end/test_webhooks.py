@@ -185,7 +185,7 @@ def test_the_command_line_manages_webhooks(service: ServiceProcess, receiver: Re
     assert service.run("webhook", "redeliver", "pager", "1").returncode == 4
     assert service.run("webhook", "discard", "pager", "1").returncode == 4
     assert service.run("webhook", "show", "nobody").returncode == 4
-    metrics = request(service.control, "GET", "/metrics").body
+    metrics = service.ask("GET", "/metrics").body
     assert b"forewarn_webhooks 1.0" in metrics
     assert service.json("webhook", "list")["webhooks"][0]["name"] == "pager"
     assert "removed" in service.run("webhook", "remove", "pager").stdout

@@ -72,6 +72,17 @@ def test_an_order_takes_as_long_as_it_says(fabric: SimulatedFabric, clock: Simul
     assert fabric.observe(FREEZE) == DONE
 
 
+def test_a_hurried_fabric_takes_as_long_as_it_was_told(clock: SimulatedClock) -> None:
+    fabric = SimulatedFabric(clock, takes=timedelta(seconds=1))
+    fabric.begin(FREEZE)
+
+    clock.advance(timedelta(seconds=1) - MOMENT)
+    assert fabric.observe(FREEZE) == RUNNING
+
+    clock.advance(MOMENT)
+    assert fabric.observe(FREEZE) == DONE
+
+
 def test_a_clock_that_jumps_ends_nothing(fabric: SimulatedFabric, clock: SimulatedClock) -> None:
     fabric.begin(FREEZE)
 

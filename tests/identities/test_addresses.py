@@ -223,3 +223,27 @@ def test_a_million_machines_would_fit() -> None:
         tracemalloc.stop()
 
     assert used / count < 600
+
+
+def test_a_glance_says_what_is_true_each_time() -> None:
+    """Keeps S1: what is bound once is the way to look, not what was seen."""
+    book: Identities = enrolled(WEB)
+    glance = book.glance(LISTENER)
+
+    before = glance("10.0.0.2")
+    book.enroll(scope("Web", WEB_0))
+
+    assert before == Caller(WEB_ID, WEB_1.name, "10.0.0.2")
+    assert glance("10.0.0.1") == book.identify(LISTENER, "10.0.0.1")
+    assert glance("10.0.0.2") is None
+
+
+def test_a_glance_at_a_pinned_listener_sees_its_machine() -> None:
+    """Keeps S1: where everybody is taken for one machine, addresses say nothing."""
+    book = enrolled(WEB, pinned={PINNED: "web-1"})
+
+    seen = book.glance(PINNED)("10.0.0.1")
+
+    assert seen == book.identify(PINNED, "10.0.0.1")
+    assert seen is not None
+    assert seen.machine == WEB_1.name

@@ -190,6 +190,9 @@ def test_the_token_key_is_made_once(tmp_path: Path) -> None:
     (tmp_path / "token.key").write_bytes(b"")
     with pytest.raises(Refused, match="is empty: delete it"):
         vault.token_key()
+    (tmp_path / "token.key").write_bytes(b"junk")
+    with pytest.raises(Refused, match="is no key: delete it"):
+        vault.token_key()
     (tmp_path / "token.key").unlink()
     (tmp_path / "token.key").mkdir()
     with pytest.raises(Refused, match="run this as its owner, or delete it"):

@@ -12,6 +12,7 @@ from forewarn.web.allowances import Allowance
 from forewarn.web.limits import Limits
 
 # Twenty at once, then a hundred a second, and four in a turn.
+ADDRESS = "10.0.0.1"
 STINGY = Limits(
     requests_per_second_max=100,
     requests_burst_max=20,
@@ -91,7 +92,7 @@ async def answer(*guests: Guest) -> tuple[list[str], float]:
 
 def test_a_caller_has_so_much_at_once_and_then_so_much_a_second() -> None:
     async def story() -> None:
-        allowance = Allowance(STINGY)
+        allowance = Allowance(STINGY, ADDRESS)
 
         _, at_once = await answer(Guest(allowance, asks=20))
         _, later = await answer(Guest(allowance, asks=100))
@@ -104,7 +105,7 @@ def test_a_caller_has_so_much_at_once_and_then_so_much_a_second() -> None:
 
 def test_a_silence_earns_no_more_than_so_much_at_once() -> None:
     async def story() -> None:
-        allowance = Allowance(STINGY)
+        allowance = Allowance(STINGY, ADDRESS)
         await answer(Guest(allowance, asks=20))
         await asyncio.sleep(3600)
 
@@ -118,7 +119,7 @@ def test_a_silence_earns_no_more_than_so_much_at_once() -> None:
 @pytest.mark.parametrize(("size", "seconds"), [(900, 0.0), (15_000, 0.45)])
 def test_bytes_are_paid_for_like_requests(size: int, seconds: float) -> None:
     async def story() -> None:
-        allowance = Allowance(STINGY)
+        allowance = Allowance(STINGY, ADDRESS)
         await answer(Guest(allowance, asks=20))
         begun = now()
         for _ in range(3):
@@ -132,7 +133,7 @@ def test_bytes_are_paid_for_like_requests(size: int, seconds: float) -> None:
 
 def test_a_debt_is_paid_before_the_next_answer() -> None:
     async def story() -> None:
-        allowance = Allowance(STINGY)
+        allowance = Allowance(STINGY, ADDRESS)
         await answer(Guest(allowance, asks=20))
         allowance.left -= 15
 
@@ -145,7 +146,7 @@ def test_a_debt_is_paid_before_the_next_answer() -> None:
 
 def test_nobody_is_made_to_pay_for_ever() -> None:
     async def story() -> None:
-        allowance = Allowance(STINGY)
+        allowance = Allowance(STINGY, ADDRESS)
         allowance.left -= 5_000
 
         _, took = await answer(Guest(allowance))
@@ -158,7 +159,7 @@ def test_nobody_is_made_to_pay_for_ever() -> None:
 def test_whoever_has_much_to_ask_lets_others_in_between() -> None:
     async def story() -> None:
         limits = Limits(requests_per_turn_max=4)
-        greedy, modest = Allowance(limits), Allowance(limits)
+        greedy, modest = Allowance(limits, ADDRESS), Allowance(limits, "10.0.0.2")
         crowd = [Guest(greedy, "greedy") for _ in range(40)]
 
         answered, _ = await answer(*crowd, Guest(modest, "modest"))
@@ -170,7 +171,7 @@ def test_whoever_has_much_to_ask_lets_others_in_between() -> None:
 
 def test_whoever_asked_a_moment_ago_stands_in_line() -> None:
     async def story() -> None:
-        allowance = Allowance(STINGY)
+        allowance = Allowance(STINGY, ADDRESS)
 
         assert allowance.renew()
         assert not allowance.renew()
@@ -182,7 +183,7 @@ def test_whoever_asked_a_moment_ago_stands_in_line() -> None:
 
 def test_whoever_comes_late_does_not_pass_those_in_line() -> None:
     async def story() -> None:
-        allowance = Allowance(STINGY)
+        allowance = Allowance(STINGY, ADDRESS)
         waiting = Guest(allowance)
         waiting.begin([])
 
@@ -194,7 +195,7 @@ def test_whoever_comes_late_does_not_pass_those_in_line() -> None:
 
 def test_a_debt_is_not_renewed_away() -> None:
     async def story() -> None:
-        allowance = Allowance(STINGY)
+        allowance = Allowance(STINGY, ADDRESS)
         allowance.left -= 10
 
         assert not allowance.renew()
@@ -208,7 +209,7 @@ def test_an_allowance_is_forgotten_once_all_is_earned_again(
     is_untouched: bool,  # noqa: FBT001 - a row of a table
 ) -> None:
     async def story() -> None:
-        allowance = Allowance(STINGY)
+        allowance = Allowance(STINGY, ADDRESS)
         await answer(Guest(allowance, asks=20))
         await asyncio.sleep(silence)
 

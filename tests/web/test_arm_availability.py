@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from forewarn.testing.owners import ADA, SUBSCRIPTION, Owners, compute
+from forewarn.testing.control_planes import SUBSCRIPTION
+from forewarn.testing.owners import ADA, Owners, compute
 from forewarn.testing.worlds import WEB
 
 MANY = f"{compute('rg1')}/availabilitySets"

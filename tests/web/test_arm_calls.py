@@ -21,16 +21,8 @@ from forewarn.errors import (
     Unavailable,
     Unknown,
 )
-from forewarn.testing.owners import (
-    ADA,
-    BASE,
-    OLGA,
-    SUBSCRIPTION,
-    TENANT,
-    VERSION,
-    Owners,
-    compute,
-)
+from forewarn.testing.control_planes import SUBSCRIPTION, TENANT
+from forewarn.testing.owners import ADA, BASE, OLGA, VERSION, Owners, compute
 from forewarn.testing.sample_fleet import BATCH, CLASSIC, LONE, POOL
 from forewarn.testing.worlds import OPERATOR, WEB
 from forewarn.web import arm_calls

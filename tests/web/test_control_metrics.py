@@ -44,7 +44,8 @@ def scrape(world: World) -> bytes:
 def test_what_the_endpoint_counts_is_told_as_of_now() -> None:
     counters = Counters()
     metrics = Metrics(counters, Tally(), lambda: 5)
-    counters.answers["scheduledevents", 200] += 2
+    counters.shown = 1
+    counters.count("scheduledevents", 200)
     counters.strangers, counters.approvals, counters.throttled = 3, 4, 6
     counters.connections, counters.waiting, counters.attend_failures = 7, 8, 9
 

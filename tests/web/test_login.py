@@ -15,7 +15,7 @@ from forewarn.core.rights import Right
 from forewarn.errors import Unavailable
 from forewarn.service import suspicion
 from forewarn.testing.worlds import World
-from forewarn.web import routes
+from forewarn.web import login, routes
 from forewarn.web.calls import Answer, Call
 from forewarn.web.routes import Table
 from forewarn.wire.oauth import FORM_TYPE
@@ -70,7 +70,7 @@ def house(tmp_path: Path) -> House:
     door = keep_door(world.parts, data, TrustSettings(), "none")
     first = data.credentials()
     assert first is not None
-    return House(world, door, Table(door.routes), first)
+    return House(world, door, Table(login.routes(door.logins)), first)
 
 
 def told(answer: Answer) -> Any:  # noqa: ANN401 - JSON is anything

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any, Final
@@ -59,6 +60,9 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     with closing(SqliteStore(file, clock)) as store:
         world = World(*ALL, clock=clock, store=store)
         with ControlPlane(world) as plane:
+            for name in ("operator", "shop"):
+                asked = {"name": name, "role": "operator"}
+                assert plane.ask("POST", "/fabric/v1/principals", asked).status == 201
             yield plane
 
 
@@ -88,6 +92,12 @@ def real(plane: ControlPlane, case: AnyCase, data: st.DataObject) -> None:
         "machines": st.just(["web-1"]),
         "hosts": st.just(["host-2"]),
         "after": st.sampled_from(["", "1", str(world.store.head())]),
+        "principal": st.sampled_from(["operator", "shop"]),
+        "role": st.sampled_from(["reader", "owner", "operator"]),
+        "groups": st.sampled_from([[], ["rg1"]]),
+        "webhook": st.sampled_from([plane.webhook("rg1"), "none"]),
+        "letter": st.sampled_from(["1", "2"]),
+        "url": st.just("https://hooks.example.org/hook"),
         "path": st.just("/tmp/of-no-service.backup"),
     }
     for place in (case.path_parameters, case.query, case.body):
@@ -150,7 +160,7 @@ def test_without_a_token_nothing_but_the_document_is_told(
     plane: ControlPlane, schema: BaseSchema
 ) -> None:
     for operation in operations(schema):
-        path = operation.path.replace("{event}", "x").replace("{host}", "host-0")
+        path = re.sub(r"\{\w+\}", "x", operation.path)
 
         answer = requests.request(operation.method, f"{plane.base}{path}", timeout=10)
 

@@ -13,7 +13,7 @@ from forewarn.core.journal import Role
 from forewarn.core.rights import Principal, Right
 from forewarn.service.logins import Granted
 from forewarn.testing.worlds import World
-from forewarn.web import routes
+from forewarn.web import principals, routes
 from forewarn.web.calls import Call
 from forewarn.web.principals import ROOT
 from forewarn.web.routes import Table
@@ -37,7 +37,7 @@ def door(world: World, tmp_path: Path) -> Doorkeeper:
 
 @pytest.fixture
 def ask(door: Doorkeeper) -> Ask:
-    table = Table(door.routes)
+    table = Table(principals.routes(door.principals))
 
     def asked(method: str, path: str, body: object = None, query: str = "") -> tuple[int, Any]:
         found = table.find(path)

@@ -11,10 +11,11 @@ from typing import Final
 import pytest
 
 from forewarn.core.events import EventType
-from forewarn.core.journal import Role
+from forewarn.core.journal import SERVICE, Role
 from forewarn.core.names import HostName, MachineName
 from forewarn.core.rights import Principal
-from forewarn.testing.control_planes import ControlPlane, Extras, faces
+from forewarn.service.operations import Errand
+from forewarn.testing.control_planes import SUBSCRIPTION, ControlPlane, Extras, faces
 from forewarn.testing.worlds import WEB, World
 
 PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "rights.md"
@@ -35,8 +36,41 @@ OTHER: Final = replace(
     ),
 )
 # What the names in a path stand for here; all of it is of the group rg1, as far as it is of one.
-NAMED: Final[Mapping[str, str]] = {"host": "host-0", "group": "rg1", "machine": "web-0"}
+NAMED: Final[Mapping[str, str]] = {
+    "host": "host-0",
+    "group": "rg1",
+    "machine": "web-0",
+    "principal": "shop",
+    "tenant": "adfs",
+    "nickname": "contoso",
+    "letter": "1",
+    "subscription": SUBSCRIPTION,
+    "name": "web-0",
+    "instance": "0",
+    "kind": "virtualMachines",
+    "place": "local",
+    "deployment": "d",
+}
 OF_RG1: Final = (b"rg1", b"web-0", b"web-1")
+# Where only what is asked tells which group is meant.
+BODIES: Final[Mapping[tuple[str, str], object]] = {
+    ("POST", "/fabric/v1/webhooks"): {
+        "name": "pager",
+        "url": "https://hooks.example.org/hook",
+        "groups": ["rg1"],
+    },
+}
+
+
+# Those that mean others come first.
+ABBREVIATIONS: Final = (
+    ("{VM}", "{C}/virtualMachines/{name}"),
+    ("{AS}", "{C}/availabilitySets/{name}"),
+    ("{I}", "{SS}/virtualMachines/{instance}"),
+    ("{SS}", "{C}/virtualMachineScaleSets/{name}"),
+    ("{C}", "{S}/resourceGroups/{group}/providers/Microsoft.Compute"),
+    ("{S}", "/subscriptions/{subscription}"),
+)
 
 
 @dataclass(frozen=True)
@@ -70,14 +104,24 @@ def _cells(line: str) -> list[str]:
 def _rows() -> dict[tuple[str, str], dict[str, str]]:
     """The page's table of routes: by method and path, the word for each column."""
     lines = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("|")]
-    start = next(n for n, line in enumerate(lines) if _cells(line)[:2] == ["method", "path"])
-    _, _, *columns = _cells(lines[start])
+    columns: list[str] = []
     rows: dict[tuple[str, str], dict[str, str]] = {}
-    for line in lines[start + 2 :]:
+    for line in lines:
         method, path, *words = _cells(line)
-        assert (method, path) not in rows, f"{method} {path} is there twice"
-        rows[method, path] = dict(zip(columns, words, strict=True))
+        if (method, path) == ("method", "path"):
+            columns = words
+        elif columns and not method.startswith("-"):
+            path = _spelled_out(path)
+            assert (method, path) not in rows, f"{method} {path} is there twice"
+            rows[method, path] = dict(zip(columns, words, strict=True))
     return rows
+
+
+def _spelled_out(path: str) -> str:
+    """A path without the page's abbreviations."""
+    for short, meant in ABBREVIATIONS:
+        path = path.replace(short, meant)
+    return path
 
 
 ROWS: Final = _rows()
@@ -87,6 +131,8 @@ ROWS: Final = _rows()
 def plane() -> Iterator[ControlPlane]:
     known = [caller.principal for caller in CALLERS if caller.principal is not None]
     with ControlPlane(World(WEB, OTHER), *known) as plane:
+        shop = {"name": "shop", "role": "owner", "groups": ["rg1"]}
+        assert plane.ask("POST", "/fabric/v1/principals", shop, token="operator-6").status == 201
         yield plane
 
 
@@ -94,6 +140,19 @@ def test_every_route_is_on_the_page_and_every_line_of_it_is_a_route() -> None:
     table = faces(World(), Extras()).table()
 
     assert {(route.method, route.path) for route in table.routes} == set(ROWS)
+
+
+def _made(plane: ControlPlane, path: str) -> dict[str, str]:
+    """What a path names that must be made first; all of it is of the group rg1."""
+    made: dict[str, str] = {}
+    if "{event}" in path:
+        made["event"] = plane.world.announce(EventType.FREEZE, "web-0").id
+    if "{webhook}" in path:
+        made["webhook"] = plane.webhook("rg1")
+    if "{operation}" in path:
+        errand = Errand(verb="restart", resource="web-0", group="rg1", actor=SERVICE)
+        made["operation"] = plane.faces.arm.operations.follow(errand, WEB.id, ()).id
+    return made
 
 
 @pytest.mark.parametrize(("method", "path"), ROWS)
@@ -104,11 +163,13 @@ def test_a_route_lets_in_whom_the_page_says(
     plane: ControlPlane, method: str, path: str, caller: Caller
 ) -> None:
     word = ROWS[method, path][caller.column]
-    event = plane.world.announce(EventType.FREEZE, "web-0")
-    target = re.sub(r"\{(\w+)\}", lambda name: {**NAMED, "event": event.id}.get(name[1], "x"), path)
+    named = {**NAMED, **_made(plane, path)}
+    target = re.sub(r"\{(\w+)\}", lambda name: named[name[1]], path)
+    if method == "GET" and path.startswith("/subscriptions"):
+        target += "?api-version=2024-07-01"
     token = "" if caller.principal is None else caller.principal.name
 
-    with plane.asking(method, target, token=token) as response:
+    with plane.asking(method, target, BODIES.get((method, path)), token=token) as response:
         # Some answers never end: what comes first is enough.
         told = response.read1(READ_BYTES)
 
@@ -116,6 +177,9 @@ def test_a_route_lets_in_whom_the_page_says(
     is_refused = word == "no" or (word == "own" and not caller.is_of_rg1)
     assert (response.status == refused) is is_refused, told
     assert response.status < 500
+    if word == "hidden":
+        hidden = b"no webhook" in told or b"no operation" in told
+        assert hidden is not caller.is_of_rg1
     if word == "some" and not caller.is_of_rg1:
         assert response.status == 200
         assert not [name for name in OF_RG1 if name in told]

@@ -15,7 +15,7 @@ from forewarn.core.rights import Principal
 from forewarn.service.deliveries import carry
 from forewarn.testing.receivers import SimulatedPost, is_signed
 from forewarn.testing.worlds import WEB, World
-from forewarn.web import calls, routes
+from forewarn.web import calls, routes, webhooks
 from forewarn.web.calls import Answer, Call
 from forewarn.web.routes import Table
 from forewarn.wiring.carrying import Hooks, assemble_hooks
@@ -36,7 +36,7 @@ class Service:
     def __post_init__(self) -> None:
         self.world = World(WEB)
         self.hooks: Hooks = assemble_hooks(self.world.parts, self.post, "sub")
-        self.table = Table(self.hooks.routes())
+        self.table = Table(webhooks.routes(self.hooks.parts))
 
     def ask(self, who: Principal, method: str, target: str = "", /, **body: object) -> Answer:
         sent = json.dumps(body).encode() if body else b""

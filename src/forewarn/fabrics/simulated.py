@@ -54,10 +54,20 @@ _Key = tuple[EventId, MachineName]
 
 
 class SimulatedFabric:
-    """A fabric without machines. An order runs for as long as it says, by the given clock."""
+    """A fabric without machines. An order runs for as long as it says, by the given clock.
 
-    def __init__(self, clock: Clock, *, remembered_max: int = REMEMBERED_MAX) -> None:
+    Unless `takes` says how long: then every order runs for that.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        takes: timedelta | None = None,
+        remembered_max: int = REMEMBERED_MAX,
+    ) -> None:
         self._clock = clock
+        self._takes = takes
         self._remembered_max = remembered_max
         # Guards all that follows.
         self._lock = threading.Lock()
@@ -82,7 +92,8 @@ class SimulatedFabric:
             if behaviour is Behaviour.REFUSES:
                 raise Refused(f"{order.machine} refuses to {order.impact.value.lower()}")
             self._impacts.append(Impact(order, self._clock.now()))
-            self._running[key] = self._clock.elapsed() + order.duration
+            takes = order.duration if self._takes is None else self._takes
+            self._running[key] = self._clock.elapsed() + takes
             if len(self._running) > self._remembered_max:
                 # Nobody asked how they ended: events that were overtaken, for one.
                 self._settle(list(self._running))

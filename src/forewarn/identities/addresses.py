@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from ipaddress import IPv6Address, ip_address
 
@@ -69,6 +69,11 @@ class AddressBook:
             return self._pinned[listener]
         # Nearly every address arrives in its one spelling.
         return self._callers.get(address) or self.owner(address)
+
+    def glance(self, listener: str) -> Callable[[str], Caller | None]:
+        if listener not in self._pinned:
+            return self._callers.get
+        return lambda _: self._pinned[listener]
 
     def owner(self, address: str) -> Caller | None:
         spelled = canonical(address)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -27,6 +28,13 @@ class Identities(Protocol):
 
     def owner(self, address: str) -> Caller | None:
         """The machine that has this address, whichever way it is spelled; None if nobody has."""
+        ...
+
+    def glance(self, listener: str) -> Callable[[str], Caller | None]:
+        """`identify` for one listener, at a glance: None may also mean that it takes `identify`.
+
+        What it says is true at the moment it is asked, each time.
+        """
         ...
 
     def enroll(self, scope: Scope) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from enum import Enum
+from typing import Final
 
 from forewarn.core.ledgers import Ledger
 from forewarn.core.names import ScopeId
@@ -31,7 +32,9 @@ class Attendance:
         self._clock = clock
         self._endpoints = endpoints
         self._since = clock.elapsed()
-        self._heard: dict[ScopeId, timedelta] = {}
+        # When a machine of the scope last asked. Whoever looks at the clock now and then, and not for
+        # every poll, writes here as well.
+        self.heard: Final[dict[ScopeId, timedelta]] = {}
         # The last mark of each scope, when it was first seen here, and when it was made, as far as
         # the hands of the clock told then.
         self._marks: dict[ScopeId, tuple[datetime, timedelta, timedelta]] = {}
@@ -53,11 +56,7 @@ class Attendance:
 
     def hear(self, scope: ScopeId) -> None:
         """A machine of the scope asked just now."""
-        self.hear_at(scope, self._clock.elapsed())
-
-    def hear_at(self, scope: ScopeId, elapsed: timedelta) -> None:
-        """A machine of the scope asked at that time; for whoever looks at the clock now and then."""
-        self._heard[scope] = elapsed
+        self.heard[scope] = self._clock.elapsed()
 
     def mark(self, ledger: Ledger, at: datetime) -> None:
         """A machine of the scope asked just now, and the ledger is about to say so."""
@@ -74,7 +73,7 @@ class Attendance:
         """How long the scope has been silent while somebody listened."""
         self.see(ledger)
         scope = ledger.scope.id
-        since = self._heard.get(scope, self._since)
+        since = self.heard.get(scope, self._since)
         if scope in self._marks and self._tells_of_others(ledger):
             since = max(since, self._marks[scope][1] + HEARD_EVERY)
         return max(self._clock.elapsed() - since, timedelta())

@@ -67,6 +67,9 @@ class Board:
 
     def __init__(self) -> None:
         self._postings: dict[ScopeId, Posting] = {}
+        # What is up for a scope; None for a scope nobody ever declared.
+        # No method: it is called for every poll.
+        self.posting: Callable[[ScopeId], Posting | None] = self._postings.get
         self._watchers: list[Callable[[ScopeId], None]] = []
 
     def watch(self, watcher: Callable[[ScopeId], None]) -> None:
@@ -84,10 +87,6 @@ class Board:
         if shown is None or shown.reads_like != posting.reads_like:
             for watcher in self._watchers:
                 watcher(scope)
-
-    def posting(self, scope: ScopeId) -> Posting | None:
-        """What is up for a scope; None for a scope nobody ever declared."""
-        return self._postings.get(scope)
 
     def ledger(self, scope: ScopeId) -> Ledger | None:
         """The newest ledger that was posted; None for a scope nobody ever declared."""

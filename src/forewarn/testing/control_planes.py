@@ -15,20 +15,35 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from forewarn.config.fleets import parse_fleet
+from forewarn.core import rights
 from forewarn.core.journal import Actor, Role
 from forewarn.core.rights import Principal
 from forewarn.core.scopes import Enabling, Origin
+from forewarn.core.targets import Target
+from forewarn.core.webhooks import Wanted
 from forewarn.errors import Refused
 from forewarn.fabrics.simulated import Behaviour
+from forewarn.service.deliveries import Counts
+from forewarn.service.logins import TOKEN_LASTS
+from forewarn.service.webhooks import Subscription
+from forewarn.testing.receivers import SimulatedPost
 from forewarn.testing.worlds import World
+from forewarn.trust import keys
 from forewarn.web.app import ControlServer, build_app
+from forewarn.web.arm_calls import ArmParts
 from forewarn.web.control_parts import ControlParts
 from forewarn.web.counters import Counters
 from forewarn.web.streaming import Pace
+from forewarn.wiring.carrying import assemble_hooks
 from forewarn.wiring.faces import Faces
+from forewarn.wiring.trust import open_door
 
 PATIENCE_SECONDS: Final = 10
 SEND_BYTES: Final = 16 * 1024
+# In reach of a simulated post.
+RECEIVER: Final = Target(scheme="https", host="hooks.example.org", port=443, path="/hook")
+SUBSCRIPTION: Final = "11111111-1111-1111-1111-111111111111"
+TENANT: Final = "22222222-2222-2222-2222-222222222222"
 OPERATOR: Final = Principal(id="1", name="ada", role=Role.OPERATOR)
 
 
@@ -68,9 +83,10 @@ class Extras:
 
     saved: list[Path] = field(default_factory=list)
     unready: str | None = None
+    post: SimulatedPost = field(default_factory=SimulatedPost)
 
 
-def control_parts(world: World, extras: Extras) -> ControlParts:
+def control_parts(world: World, extras: Extras, hooks: Counts) -> ControlParts:
     """What the operators' API stands on, in a world."""
     parts = world.parts
 
@@ -95,6 +111,7 @@ def control_parts(world: World, extras: Extras) -> ControlParts:
         ready=lambda: extras.unready,
         counters=Counters(),
         setbacks=lambda: 0,
+        hooks=hooks,
         behave=lambda machine, word: world.fabric.behave(
             parts.directory.machine(machine)[1], Behaviour(word)
         ),
@@ -103,7 +120,27 @@ def control_parts(world: World, extras: Extras) -> ControlParts:
 
 def faces(world: World, extras: Extras) -> Faces:
     """Everything that the control plane answers, in a world: a new face is added here once."""
-    return Faces(control=control_parts(world, extras))
+    door = open_door(world.parts, keys.make(), TOKEN_LASTS)
+    hooks = assemble_hooks(world.parts, extras.post, SUBSCRIPTION)
+    return Faces(
+        control=control_parts(world, extras, hooks.counts),
+        principals=door.principals,
+        logins=door.logins,
+        webhooks=hooks.parts,
+        arm=arm_parts(world),
+    )
+
+
+def arm_parts(world: World) -> ArmParts:
+    """What the owners' API stands on, in a world."""
+    parts = world.parts
+    return ArmParts(
+        desk=parts.desk,
+        registrar=parts.registrar,
+        operations=parts.operations,
+        subscription_id=SUBSCRIPTION,
+        tenant_id=TENANT,
+    )
 
 
 class ControlPlane:
@@ -117,7 +154,8 @@ class ControlPlane:
         self.world = world
         self.extras = Extras()
         self.authority = KnownTokens({principal.name: principal for principal in known})
-        self.table = faces(world, self.extras).table()
+        self.faces = faces(world, self.extras)
+        self.table = self.faces.table()
         self._first = known[0].name
         self._bound = socket.socket()
         # A caller that does not read is felt soon.
@@ -157,6 +195,16 @@ class ControlPlane:
         with self.asking(method, target, body, token=token) as response:
             fields = {name.lower(): value for name, value in response.getheaders()}
             return Reply(response.status, fields, response.read())
+
+    def webhook(self, group: str) -> str:
+        """The id of a webhook that is told of one resource group; added if there is none."""
+        kept = self.faces.webhooks.webhooks
+        for known in kept.all():
+            if known.wanted.groups == (group,):
+                return known.id
+        wanted = Wanted(groups=(group,))
+        asked = Subscription(name=f"of {group}", target=RECEIVER, wanted=wanted)
+        return kept.add(asked, rights.actor(OPERATOR, "127.0.0.1")).id
 
     @contextmanager
     def asking(

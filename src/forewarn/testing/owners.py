@@ -12,14 +12,12 @@ from urllib.parse import urlsplit
 from forewarn.core.journal import Role
 from forewarn.core.rights import Principal
 from forewarn.core.scopes import Scope
+from forewarn.testing.control_planes import SUBSCRIPTION, arm_parts
 from forewarn.testing.worlds import World
 from forewarn.web import arm, calls, routes
-from forewarn.web.arm_calls import ArmParts
 from forewarn.web.calls import Answer, Call
 from forewarn.web.routes import Table
 
-SUBSCRIPTION: Final = "11111111-1111-1111-1111-111111111111"
-TENANT: Final = "22222222-2222-2222-2222-222222222222"
 BASE: Final = "https://localhost:8170"
 VERSION: Final = "2026-04-01"
 ADDRESS: Final = "127.0.0.7"
@@ -39,14 +37,7 @@ class Owners:
     def __init__(self, *scopes: Scope, world: World | None = None) -> None:
         self.world = world or World(*scopes)
         self.principal = OLGA
-        parts = self.world.parts
-        self.parts = ArmParts(
-            desk=parts.desk,
-            registrar=parts.registrar,
-            operations=parts.operations,
-            subscription_id=SUBSCRIPTION,
-            tenant_id=TENANT,
-        )
+        self.parts = arm_parts(self.world)
         self.table = Table(arm.routes(self.parts))
 
     def answer(self, call: Call) -> Answer:

@@ -23,6 +23,7 @@ FOR_ALL: Final = 0o644
 # Renewed when less than this is left.
 RENEWED_BEFORE: Final = timedelta(days=30)
 
+_KEY_BEGINS: Final = b"-----BEGIN PRIVATE KEY-----"
 _MARK: Final = "forewarn "
 # Where systems keep what they trust; the first that is there.
 _SYSTEM_BUNDLES: Final = (
@@ -71,7 +72,10 @@ class Vault:
             from forewarn.trust import keys  # noqa: PLC0415 - see the room's law
 
             write(file, keys.make(), OWNER_ONLY)
-        return _kept(file)
+        content = _kept(file)
+        if not content.startswith(_KEY_BEGINS):
+            raise Refused(f"{file} is no key: delete it, and a new one is made; all log in again")
+        return content
 
     def _is_good(self, names: Sequence[str], now: datetime) -> bool:
         if not self.server.exists() or not self.authority.exists():

@@ -34,10 +34,13 @@ class Queuer(Protocol):
 class Allowance:
     """The line of one caller, and what is left to it."""
 
-    __slots__ = ("_due", "_limits", "_line", "_since", "_spare", "left")
+    __slots__ = ("_due", "_limits", "_line", "_since", "_spare", "address", "guests", "left")
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, address: str) -> None:
         self._limits = limits
+        self.address = address
+        # Connections that share it.
+        self.guests = 0
         # For this turn; below zero is a debt. Connections take from it without asking.
         self.left = limits.requests_per_turn_max
         self._spare = float(limits.requests_burst_max)
@@ -57,8 +60,8 @@ class Allowance:
         if self._due is None:
             self._due = asyncio.get_running_loop().call_soon(self._turn)
 
-    def renew(self) -> bool:
-        """Fill up for a turn of its own, without a line; whether that leaves no debt.
+    def renew(self, wanted: int = 0) -> bool:
+        """Fill up for a turn of its own, without a line; whether that leaves as much as is wanted.
 
         Whoever asks now and then need not wait for a turn: standing in line costs us more than the
         answer. Whoever asked a moment ago does wait, and so does everybody behind him.
@@ -68,7 +71,7 @@ class Allowance:
             return False
         self._earn(now)
         self._draw()
-        return self.left >= 0
+        return self.left >= wanted
 
     def is_untouched(self, now: float) -> bool:
         """Whether forgetting it would give its caller nothing."""

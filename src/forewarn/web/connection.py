@@ -8,16 +8,16 @@ read why.
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
-from typing import Final, Protocol, cast
+from typing import Final, Protocol
 
 from forewarn.web import metadata
 from forewarn.web.allowances import BODY, PARSING, Allowance
 from forewarn.web.gate import Admission, Gate
+from forewarn.web.hall import Hall, Link
+from forewarn.web.hatch import Answer
 from forewarn.web.limits import Limits
 from forewarn.web.memo import Heads, Memo
 from forewarn.web.messages import Ending
@@ -44,9 +44,8 @@ class Reception(Protocol):
     memo: Memo[Decision]
     heads: Heads
     gate: Gate
-    # Of the memo and of the hatch.
+    # Of the memo.
     recall: Callable[[bytes], Decision | None]
-    answer: Callable[[Decision, str, str], bytes | None]
 
     def admit(self, connection: Connection) -> Admission:
         """Count a new connection, and say whether it is served."""
@@ -69,19 +68,19 @@ class Reception(Protocol):
         ...
 
 
-class Connection(asyncio.Protocol):
+class Connection(Link):
     """The state of one connection."""
 
     __slots__ = (
         "_ahead",
+        "_answer",
         "_at_eof",
-        "_congested",
         "_deaf",
+        "_gate",
         "_in_line",
         "_parser",
+        "_recall",
         "_reception",
-        "_said",
-        "_transport",
         "address",
         "allowance",
         "deadline",
@@ -91,24 +90,32 @@ class Connection(asyncio.Protocol):
         "phase",
     )
 
-    def __init__(self, reception: Reception, listener: str, said: bytes = b"") -> None:
+    def __init__(
+        self,
+        hall: Hall,
+        descriptor: int,
+        reception: Reception,
+        answer: Answer,
+        listener: str,
+        address: str,
+    ) -> None:
+        super().__init__(hall, descriptor)
         self._reception = reception
-        # What was read before there was a connection.
-        self._said = said
-        self._transport: asyncio.Transport
+        self._answer = answer
+        self._recall = reception.recall
+        self._gate = reception.gate
         self._parser: RequestParser | None = None
         self._ahead = b""
         self._at_eof = False
-        # The guest does not read what we send; we do not read what it sends.
-        self._congested = False
+        # We do not read what the guest sends.
         self._deaf = False
         # What is in `_ahead` waits for its turn, not for an answer.
         self._in_line = False
         # Set by the gate, before anything arrives.
         self.allowance: Allowance
         self.listener = listener
-        self.address = ""
-        self.deadline = _NEVER
+        self.address = address
+        self.deadline = self._gate.idle_by
         self.phase = Phase.IDLE
         # Whether it was a machine of the fleet that connected.
         self.is_known = False
@@ -122,41 +129,38 @@ class Connection(asyncio.Protocol):
 
     # -- what the network does ---------------------------------------------------------------
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)
-        self._transport.set_write_buffer_limits(high=self._reception.limits.unread_bytes_max)
-        peer = transport.get_extra_info("peername")
-        # The peer may be gone already.
-        self.address = peer[0] if peer else ""
-        self.deadline = self._reception.gate.idle_by
+    def begin(self, said: bytes) -> None:
+        """Be admitted or not, and take what was read before there was a connection."""
         admission = self._reception.admit(self)
         if admission is Admission.TOO_MANY:
             self._reception.refuse(self, refusals.THROTTLED)
         elif admission is Admission.SHUT_OUT:
             self.abort()
-        elif self._said:
-            said, self._said = self._said, b""
+        elif said:
             self.data_received(said)
+        self.settle()
 
     def data_received(self, data: bytes) -> None:
         # This is the way that nearly all requests take; it is written out for the sake of speed.
         allowance = self.allowance
-        allowance.left -= 1
-        if self.phase is _IDLE and not self._in_line and (allowance.left >= 0 or allowance.renew()):
-            reception = self._reception
-            decision = reception.recall(data)
+        left = allowance.left = allowance.left - 1
+        if self.phase is _IDLE and not self._in_line and (left >= 0 or allowance.renew()):
+            # Calling what is no method by way of its owner would look for a method first.
+            recall = self._recall
+            decision = recall(data)
             if decision is not None:
                 if not self.is_last:
-                    response = reception.answer(decision, self.listener, self.address)
+                    answer = self._answer
+                    response = answer(decision, self.address)
                     if response is not None:
-                        self._transport.write(response)
-                        if decision.ending is _CLOSE or self._congested:
+                        self.write(response)
+                        if decision.ending is _CLOSE or self.is_congested:
                             self._after(decision.ending)
                         else:
-                            self.deadline = reception.gate.idle_by
+                            self.deadline = self._gate.idle_by
                         return
                 self.phase = _ANSWERING
-                reception.take(self, decision, b"")
+                self._reception.take(self, decision, b"")
                 return
         self._receive(data)
 
@@ -169,17 +173,13 @@ class Connection(asyncio.Protocol):
         self.is_last = self.is_last or not self._ahead
         return True
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
+    def connection_lost(self) -> None:
         self._reception.forget(self)
         self.phase = Phase.CLOSED
         self._parser = None
         self._ahead = b""
 
-    def pause_writing(self) -> None:
-        self._congested = True
-
-    def resume_writing(self) -> None:
-        self._congested = False
+    def relieved(self) -> None:
         if self.phase is Phase.DRAINING:
             self.allowance.line_up(self)
 
@@ -189,14 +189,14 @@ class Connection(asyncio.Protocol):
         """Send the answer to the request at hand."""
         if self.phase is Phase.CLOSED:
             return
-        self._transport.write(response)
+        self.write(response)
         self._after(ending)
 
     def send_off(self, response: bytes) -> None:
         """Send a last word, and listen no more."""
         if self.phase is Phase.CLOSED:
             return
-        self._transport.write(response)
+        self.write(response)
         self._linger()
 
     def suspend(self) -> None:
@@ -232,7 +232,7 @@ class Connection(asyncio.Protocol):
     def abort(self) -> None:
         """Drop the connection, whatever is under way."""
         self.deadline = _NEVER
-        self._transport.abort()
+        self.drop()
 
     # -- between the two ---------------------------------------------------------------------
 
@@ -240,15 +240,15 @@ class Connection(asyncio.Protocol):
         """Go on after an answer."""
         if ending is _CLOSE:
             self._finish()
-        elif self._ahead or self._congested:
+        elif self._ahead or self.is_congested:
             self.phase = Phase.DRAINING
-            self.deadline = self._reception.gate.write_by
-            if not self._congested:
+            self.deadline = self._gate.write_by
+            if not self.is_congested:
                 # In a turn of its own: whoever sends much ahead does not hold up the others.
                 self.allowance.line_up(self)
         else:
             self.phase = _IDLE
-            self.deadline = self._reception.gate.idle_by
+            self.deadline = self._gate.idle_by
 
     def _receive(self, data: bytes) -> None:
         self.allowance.charge_bytes(len(data))
@@ -276,7 +276,7 @@ class Connection(asyncio.Protocol):
     def _stop_hearing(self) -> None:
         if not self._deaf:
             self._deaf = True
-            self._transport.pause_reading()
+            self.pause()
 
     def _parse(self, data: bytes) -> None:
         self.allowance.left -= PARSING
@@ -293,10 +293,10 @@ class Connection(asyncio.Protocol):
             case Progress.COMPLETE:
                 self._complete(parser, data if begins else b"")
             case Progress.HEAD_INCOMPLETE:
-                self._expect_more(Phase.HEAD, self._reception.gate.head_by)
+                self._expect_more(Phase.HEAD, self._gate.head_by)
             case Progress.BODY_INCOMPLETE:
                 begins_body = self.phase is not Phase.BODY
-                self._expect_more(Phase.BODY, self._reception.gate.body_by)
+                self._expect_more(Phase.BODY, self._gate.body_by)
                 if begins_body and parser.is_waiting_for_continue:
                     self._give_leave(parser)
 
@@ -328,7 +328,7 @@ class Connection(asyncio.Protocol):
 
     def _expect_more(self, phase: Phase, deadline: float) -> None:
         if self._at_eof:
-            self._transport.close()
+            self.end()
         # The time for a head or a body counts from its beginning, not from its latest byte.
         if self.phase is not phase:
             self.phase = phase
@@ -340,14 +340,14 @@ class Connection(asyncio.Protocol):
         if isinstance(decision.action, Refusal):
             self._refuse(decision.action)
         else:
-            self._transport.write(CONTINUE)
+            self.write(CONTINUE)
 
     def go_on(self) -> None:
         """Look at what was sent ahead."""
         was_in_line, self._in_line = self._in_line, False
-        if self.phase is Phase.DRAINING and not self._congested:
+        if self.phase is Phase.DRAINING and not self.is_congested:
             self.phase = Phase.IDLE
-            self.deadline = self._reception.gate.idle_by
+            self.deadline = self._gate.idle_by
         elif not was_in_line:
             return
         elif self.phase not in _PARSING:
@@ -363,9 +363,9 @@ class Connection(asyncio.Protocol):
             self._close()
 
     def _hear_again(self) -> None:
-        if self._deaf and not self._transport.is_closing():
+        if self._deaf and not self.is_over:
             self._deaf = False
-            self._transport.resume_reading()
+            self.resume()
 
     def _finish(self) -> None:
         if self._ahead:
@@ -375,19 +375,17 @@ class Connection(asyncio.Protocol):
 
     def _close(self) -> None:
         # Closing waits until the guest has read; not for ever.
-        self._transport.close()
+        self.end()
         self.phase = Phase.LINGERING
-        self.deadline = self._reception.gate.write_by
+        self.deadline = self._gate.write_by
 
     def _linger(self) -> None:
         self._parser = None
         self._ahead = b""
         self.phase = Phase.LINGERING
-        self.deadline = self._reception.gate.linger_by
+        self.deadline = self._gate.linger_by
         self._hear_again()
         if self._at_eof:
-            self._transport.close()
-        elif self._transport.can_write_eof():
-            # The guest may be gone, and nobody has told us yet.
-            with suppress(OSError):
-                self._transport.write_eof()
+            self.end()
+        else:
+            self.shut()

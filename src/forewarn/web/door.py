@@ -2,7 +2,7 @@
 
 Many clients make a new connection for each poll. When the whole request has arrived with the
 connection, its bytes are known, and it wants nothing kept, it is answered and closed right here:
-making a transport for it would cost more than the answer. All others go on to a Connection.
+making a connection of it would cost more than the answer. All others go on to a Connection.
 
 The kernel is asked to hold a connection back until it says something, so that there is something to
 read when we hear of it.
@@ -18,7 +18,9 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Final, Protocol
 
-from forewarn.web.gate import Gate
+from forewarn.web.gate import VISITING, Gate
+from forewarn.web.hall import READ_BYTES_MAX
+from forewarn.web.hatch import Answer
 from forewarn.web.limits import Limits
 from forewarn.web.listeners import Bound
 from forewarn.web.messages import Ending
@@ -31,8 +33,14 @@ BATCH: Final = 64
 _EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _PAUSE: Final = timedelta(seconds=0.5)
 _CLOSE: Final = Ending.CLOSE
-# More than any request whose bytes are remembered.
-_READ_BYTES_MAX: Final = 16 * 1024
+
+
+class Seat(Protocol):
+    """A connection, as a door sees it."""
+
+    def begin(self, said: bytes) -> None:
+        """Be admitted or not, having said this much already."""
+        ...
 
 
 class Host(Protocol):
@@ -41,10 +49,9 @@ class Host(Protocol):
     limits: Limits
     gate: Gate
     recall: Callable[[bytes], Decision | None]
-    answer: Callable[[Decision, str, str], bytes | None]
 
-    def connection(self, listener: str, said: bytes) -> asyncio.Protocol:
-        """A connection for a guest that stays, and has said this much."""
+    def seat(self, descriptor: int, listener: str, address: str, answer: Answer) -> Seat:
+        """A connection for a guest that stays."""
         ...
 
     def note_exhaustion(self, listener: str, error: OSError) -> None:
@@ -55,18 +62,19 @@ class Host(Protocol):
 class Door:
     """Lets guests in at one address."""
 
-    def __init__(self, host: Host, place: Bound, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, host: Host, place: Bound, loop: asyncio.AbstractEventLoop, answer: Answer
+    ) -> None:
         self._host = host
         # Looked up once: these are asked for every guest.
         self._recall = host.recall
-        self._answer = host.answer
+        self._answer = answer
         self._gate = host.gate
+        self._allowances = host.gate.at(place.name)
         self._name = place.name
         self._place = place
         self._loop = loop
         self._resuming: asyncio.TimerHandle | None = None
-        # Guests that stay, and whose connection is not made yet.
-        self._arriving: set[asyncio.Task[None]] = set()
 
     def open(self) -> None:
         """Let guests in from now on."""
@@ -75,14 +83,13 @@ class Door:
         self._place.socket.listen(BACKLOG)
         self._listen()
 
-    async def close(self) -> None:
-        """Let nobody in any more; whoever was let in is known then."""
+    def close(self) -> None:
+        """Let nobody in any more."""
         if self._resuming is not None:
             self._resuming.cancel()
         if self._place.socket.fileno() >= 0:
             self._loop.remove_reader(self._place.socket.fileno())
             self._place.socket.close()
-        await asyncio.gather(*self._arriving)
 
     def _listen(self) -> None:
         self._resuming = None
@@ -108,7 +115,7 @@ class Door:
     def _welcome(self, descriptor: int, address: str) -> None:
         try:
             os.set_blocking(descriptor, False)
-            said = os.read(descriptor, _READ_BYTES_MAX)
+            said = os.read(descriptor, READ_BYTES_MAX)
             if not said or self._is_answered(descriptor, address, said):
                 os.close(descriptor)
                 return
@@ -119,33 +126,26 @@ class Door:
             # It is gone already.
             os.close(descriptor)
             return
-        arriving = self._loop.create_task(self._connect(descriptor, said))
-        # The loop itself does not hold on to its tasks.
-        self._arriving.add(arriving)
-        arriving.add_done_callback(self._arriving.discard)
-
-    async def _connect(self, descriptor: int, said: bytes) -> None:
-        guest = socket.socket(self._place.socket.family, socket.SOCK_STREAM, fileno=descriptor)
-        connection = self._host.connection(self._name, said)
-        try:
-            await self._loop.connect_accepted_socket(lambda: connection, guest)
-        except OSError:
-            # It is gone already.
-            guest.close()
+        self._host.seat(descriptor, self._name, address, self._answer).begin(said)
 
     def _is_answered(self, descriptor: int, address: str, said: bytes) -> bool:
         """Answer a guest that wants a poll and nothing else; False if there is more to it."""
-        decision = self._recall(said)
+        recall = self._recall
+        decision = recall(said)
         if decision is None or decision.ending is not _CLOSE:
             return False
         # Who has too many connections, or took too much, waits and is told like all others.
-        place = (self._name, address)
-        if not self._gate.has_room(place):
+        allowance = self._allowances.get(address)
+        if not self._gate.has_room(allowance):
             return False
-        response = self._answer(decision, self._name, address)
+        answer = self._answer
+        response = answer(decision, address)
         if response is None:
             return False
-        self._gate.count_visit(place)
+        if allowance is None:
+            self._gate.count_first_visit(self._name, address)
+        else:
+            allowance.left -= VISITING
         # The buffer is empty, and the hatch hands out nothing that it would not take whole.
         os.write(descriptor, response)
         return True

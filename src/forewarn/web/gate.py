@@ -6,8 +6,6 @@ connections would cost more than the connections.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable
 from enum import Enum
 from typing import Final, Protocol
 
@@ -15,11 +13,10 @@ from forewarn.web.allowances import CONNECTING, Allowance
 from forewarn.web.counters import Counters
 from forewarn.web.limits import Limits
 
-_STRANGERS: Final = "strangers"
 # Whoever has too many connections is told so on a few more, and then no longer.
 _TOLD_FACTOR: Final = 2
 # A short visit costs its caller what it would cost as a connection with one request.
-_VISITING: Final = CONNECTING + 1
+VISITING: Final = CONNECTING + 1
 
 
 class Admission(Enum):
@@ -37,6 +34,9 @@ class Visitor(Protocol):
 
     # On the event loop's clock.
     deadline: float
+    # Where it came to, and from.
+    listener: str
+    address: str
     # Shared with all others from the same place.
     allowance: Allowance
 
@@ -52,11 +52,13 @@ class Gate:
         self._limits = limits
         self._counters = counters
         self._connections_max = connections_max
-        self._visitors: dict[Visitor, Hashable] = {}
-        self._counts: Counter[Hashable] = Counter()
-        self._allowances: dict[Hashable, Allowance] = {}
-        # Places that nobody is connected from; what they took is remembered for a while.
-        self._left: set[Hashable] = set()
+        # In the order in which they came.
+        self._visitors: dict[Visitor, None] = {}
+        # By listener and address. All strangers share one.
+        self._machines: dict[str, dict[str, Allowance]] = {}
+        self._strangers = Allowance(limits, "")
+        # Those that nobody is connected with; what they took is remembered for a while.
+        self._left: dict[Allowance, dict[str, Allowance]] = {}
         self.set_time(0.0)
 
     def set_time(self, now: float) -> None:
@@ -71,21 +73,26 @@ class Gate:
     def visitors(self) -> tuple[Visitor, ...]:
         return tuple(self._visitors)
 
-    def admit_machine(self, visitor: Visitor, place: Hashable) -> Admission:
-        """Let in a machine that speaks from this place."""
-        return self._admit(visitor, place, self._limits.connections_per_caller_max)
+    def at(self, listener: str) -> dict[str, Allowance]:
+        """What is left to those who came to this listener, by address; to be looked at only."""
+        return self._machines.setdefault(listener, {})
+
+    def admit_machine(self, visitor: Visitor) -> Admission:
+        """Let in a machine."""
+        allowance = self._allowance(visitor.listener, visitor.address)
+        return self._admit(visitor, allowance, self._limits.connections_per_caller_max)
 
     def admit_stranger(self, visitor: Visitor) -> Admission:
         """Let in somebody who is no machine of the fleet: strangers share one small quota."""
-        return self._admit(visitor, _STRANGERS, self._limits.connections_of_strangers_max)
+        return self._admit(visitor, self._strangers, self._limits.connections_of_strangers_max)
 
-    def _admit(self, visitor: Visitor, place: Hashable, quota: int) -> Admission:
-        self._visitors[visitor] = place
-        self._counts[place] += 1
-        visitor.allowance = self._allowance(place)
-        visitor.allowance.left -= CONNECTING
+    def _admit(self, visitor: Visitor, allowance: Allowance, quota: int) -> Admission:
+        self._visitors[visitor] = None
+        allowance.guests += 1
+        allowance.left -= CONNECTING
+        visitor.allowance = allowance
         self._counters.connections = len(self._visitors)
-        count = self._counts[place]
+        count = allowance.guests
         if len(self._visitors) > self._connections_max or count > quota * _TOLD_FACTOR:
             self._counters.throttled += 1
             return Admission.SHUT_OUT
@@ -94,50 +101,48 @@ class Gate:
             return Admission.TOO_MANY
         return Admission.WELCOME
 
-    def has_room(self, place: Hashable) -> bool:
-        """Whether a machine that speaks from this place may pay a short visit now."""
-        allowance = self._allowances.get(place)
-        if allowance is not None and allowance.left < _VISITING:
-            allowance.renew()
-            if allowance.left < _VISITING:
-                return False
-        return (
-            self._counts.get(place, 0) < self._limits.connections_per_caller_max
-            and len(self._visitors) < self._connections_max
-        )
+    def has_room(self, allowance: Allowance | None) -> bool:
+        """Whether a machine with this allowance may pay a short visit now; None: it was never here."""
+        if allowance is not None and (
+            (allowance.left < VISITING and not allowance.renew(VISITING))
+            or allowance.guests >= self._limits.connections_per_caller_max
+        ):
+            return False
+        return len(self._visitors) < self._connections_max
 
-    def count_visit(self, place: Hashable) -> None:
-        """Charge a machine for a visit that was over before it became a connection."""
-        if place not in self._allowances:
-            self._left.add(place)
-        self._allowance(place).left -= _VISITING
+    def count_first_visit(self, listener: str, address: str) -> None:
+        """Charge a machine that was never here for a visit that is over already."""
+        allowance = self._allowance(listener, address)
+        allowance.left -= VISITING
+        self._left[allowance] = self._machines[listener]
 
-    def _allowance(self, place: Hashable) -> Allowance:
-        allowance = self._allowances.get(place)
+    def _allowance(self, listener: str, address: str) -> Allowance:
+        allowances = self.at(listener)
+        allowance = allowances.get(address)
         if allowance is None:
-            allowance = self._allowances[place] = Allowance(self._limits)
+            allowance = allowances[address] = Allowance(self._limits, address)
         return allowance
 
     def leave(self, visitor: Visitor) -> None:
         """Forget a connection that is over."""
-        place = self._visitors.pop(visitor, None)
-        self._counters.connections = len(self._visitors)
-        if place is None:
+        if visitor not in self._visitors:
             return
-        self._counts[place] -= 1
-        if not self._counts[place]:
-            del self._counts[place]
-            self._left.add(place)
+        del self._visitors[visitor]
+        self._counters.connections = len(self._visitors)
+        allowance = visitor.allowance
+        allowance.guests -= 1
+        if not allowance.guests and allowance is not self._strangers:
+            self._left[allowance] = self._machines[visitor.listener]
 
     def sweep(self, now: float) -> None:
         """End what has lasted too long."""
         self.set_time(now)
-        for place in tuple(self._left):
-            if place in self._counts:
-                self._left.discard(place)
-            elif self._allowances[place].is_untouched(now):
-                self._left.discard(place)
-                del self._allowances[place]
+        for allowance, others in tuple(self._left.items()):
+            if allowance.guests:
+                del self._left[allowance]
+            elif allowance.is_untouched(now):
+                del self._left[allowance]
+                del others[allowance.address]
         for visitor in self.visitors:
             if visitor.deadline <= now:
                 visitor.expire()

@@ -8,8 +8,8 @@ up for each request, here as there.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
-from typing import Final
 
 from forewarn.core import enabling
 from forewarn.ports.clock import Clock
@@ -17,10 +17,11 @@ from forewarn.ports.identities import Identities
 from forewarn.service.attendance import Attendance
 from forewarn.service.board import Board
 from forewarn.web.counters import Counters
-from forewarn.web.metadata import SCHEDULED_EVENTS, Decision
+from forewarn.web.metadata import Decision
 from forewarn.web.responses import Responses, Sheet
 
-_SHOWN: Final = (SCHEDULED_EVENTS, 200)
+# What is given to whoever speaks from an address; None if it takes more than memory.
+Answer = Callable[[Decision, str], bytes | None]
 
 
 class Hatch:
@@ -35,13 +36,11 @@ class Hatch:
         counters: Counters,
         clock: Clock,
     ) -> None:
-        self._identify = identities.identify
-        self._posting = board.posting
-        self._hear_at = attendance.hear_at
-        self._mark_age = attendance.mark_age
-        self._joined = responses.joined
-        self._sheets = responses.sheets
-        self._answers = counters.answers
+        self._identities = identities
+        self._board = board
+        self._attendance = attendance
+        self._responses = responses
+        self._counters = counters
         self._clock = clock
         self.look_at_the_clock(timedelta())
 
@@ -53,34 +52,47 @@ class Hatch:
         self._now = self._clock.now()
         self._elapsed = self._clock.elapsed() + again_after
 
-    def answer(self, decision: Decision, listener: str, address: str) -> bytes | None:
-        """The response, counted and noted; None if it takes more than memory."""
-        plain = decision.plain
-        if plain is None:
-            return None
-        caller = self._identify(listener, address)
-        if caller is None:
-            return None
-        scope = caller.scope
-        sheet = self._sheets.get(scope)
-        if sheet is None or sheet.posting is not self._posting(scope):
-            return None
-        ready = sheet.forms.get(plain)
-        if ready is None:
-            return None
-        if not (
-            sheet.fresh_after < self._now < sheet.fresh_before and self._elapsed < sheet.fresh_for
-        ):
-            self._look_at_the_mark(sheet)
-            return None
-        self._hear_at(scope, self._elapsed)
-        self._answers[_SHOWN] += 1
-        return self._joined(ready, decision.ending)
+    def at(self, listener: str) -> Answer:
+        """What answers those who came to this listener."""
+        # Looked up once, what is looked up in them each time: every call here is felt.
+        glance = self._identities.glance(listener)
+        posted, sheets = self._board.posting, self._responses.sheets.get
+        heard, joined = self._attendance.heard, self._responses.joined
+        counters = self._counters
 
-    def _look_at_the_mark(self, sheet: Sheet) -> None:
-        """Find out until when callers of this scope need not be heard in the store."""
+        def answer(decision: Decision, address: str) -> bytes | None:
+            """The response, counted and noted; None if it takes more than memory."""
+            plain = decision.plain
+            if plain is None:
+                return None
+            caller = glance(address)
+            if caller is None:
+                return None
+            scope = caller.scope
+            sheet = sheets(scope)
+            if sheet is None or sheet.posting is not posted(scope):
+                return None
+            ready = sheet.forms.get(plain)
+            if ready is None:
+                return None
+            elapsed = self._elapsed
+            if sheet.fresh_at is not elapsed and not self._is_fresh(sheet):
+                return None
+            heard[scope] = elapsed
+            counters.shown += 1
+            return joined(ready, decision.ending)
+
+        return answer
+
+    def _is_fresh(self, sheet: Sheet) -> bool:
+        """Whether callers of this scope need not be heard in the store, at the present time."""
+        if sheet.fresh_after < self._now < sheet.fresh_before and self._elapsed < sheet.fresh_for:
+            # Until the clock is looked at again, the outcome is the same.
+            sheet.fresh_at = self._elapsed
+            return True
         ledger = sheet.posting.ledger
-        fresh = enabling.freshness(ledger, self._mark_age(ledger))
+        fresh = enabling.freshness(ledger, self._attendance.mark_age(ledger))
         if fresh is not None:
             sheet.fresh_after, sheet.fresh_before = fresh.after, fresh.before
             sheet.fresh_for = self._clock.elapsed() + fresh.lasts
+        return False

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import resource
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Final
+
+# File descriptors that are not connections: the store's, the listeners', the log's.
+DESCRIPTORS_RESERVED: Final = 128
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,3 +72,11 @@ class Limits:
     # Approvals that are decided and committed together. More would save little, and keep the first
     # of them waiting for the last.
     approvals_together_max: int = 128
+
+
+def connections_max(limits: Limits) -> int:
+    """What the limits allow, or the system if that is less."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return limits.connections_max
+    return min(limits.connections_max, max(soft - DESCRIPTORS_RESERVED, 1))

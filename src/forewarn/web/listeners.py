@@ -91,6 +91,8 @@ def _bind(listener: Listener) -> Bound:
         # Connections inherit these.
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, KERNEL_BUFFER_BYTES)
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, KERNEL_BUFFER_BYTES)
+        # An answer is one write; nothing is gained by holding its end back.
+        bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if family == socket.AF_INET6:
             # So that the same port can be had for both kinds of address, each by its own listener.
             bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)

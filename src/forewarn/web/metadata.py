@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final, TypeAlias
 from urllib.parse import parse_qsl
@@ -61,6 +61,11 @@ class ReadDocument:
     version: Version
     if_none_match: str | None = None
     wait: timedelta = _NOW
+    # The version's name: asking a member of an Enum for it is felt where thousands are told at once.
+    form: str = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "form", self.version.name)
 
 
 # Show it, whatever the guest knows.
@@ -166,8 +171,8 @@ def _route(path: str) -> str:
 
 def _plain(action: Action) -> str | None:
     match action:
-        case ReadDocument(version, if_none_match=None) if not action.wait:
-            return version.name
+        case ReadDocument(form=form, if_none_match=None) if not action.wait:
+            return form
         case _:
             return None
 

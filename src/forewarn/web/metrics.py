@@ -169,8 +169,7 @@ class _Readings(Collector):
         answers = CounterMetricFamily(
             "forewarn_guest_answers", "Answers to guests.", labels=["route", "status"]
         )
-        # A copy in one go: the endpoint goes on counting meanwhile.
-        for (route, status), count in dict(self.served.answers).items():
+        for (route, status), count in self.served.answers.items():
             answers.add_metric([route, str(status)], count)
         yield answers
         yield _count(

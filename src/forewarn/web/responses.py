@@ -38,7 +38,7 @@ Ready = tuple[bytes, bytes]
 class Sheet:
     """What is ready to be sent of one posting, by the name of the api-version."""
 
-    __slots__ = ("forms", "fresh_after", "fresh_before", "fresh_for", "posting")
+    __slots__ = ("forms", "fresh_after", "fresh_at", "fresh_before", "fresh_for", "posting")
 
     def __init__(self, posting: Posting) -> None:
         self.posting = posting
@@ -47,6 +47,8 @@ class Sheet:
         # two instants, and how far the clock that does not jump may go.
         self.fresh_after = self.fresh_before = _NEVER
         self.fresh_for = timedelta()
+        # The reading of the clock, that very object, at which this was so.
+        self.fresh_at: timedelta | None = None
 
 
 class Responses:
@@ -88,17 +90,26 @@ class Responses:
         self, action: ReadDocument, scope: ScopeId, posting: Posting, ending: Ending
     ) -> tuple[int, bytes]:
         """The document of a posting as bytes, or word that the guest knows it; and the status."""
+        if action.if_none_match is not None and metadata.is_known(action, posting):
+            return 304, self.joined(self._kept(_KNOWN, action, scope, posting), ending)
+        return 200, self.news(action, scope, posting, ending)
+
+    def news(self, action: ReadDocument, scope: ScopeId, posting: Posting, ending: Ending) -> bytes:
+        """The document of a posting as bytes, whatever the guest knows."""
+        return self.joined(self._kept(action.form, action, scope, posting), ending)
+
+    def _kept(self, form: str, action: ReadDocument, scope: ScopeId, posting: Posting) -> Ready:
+        """What is ready of a posting, in this form; made ready if need be."""
         sheet = self.sheets.get(scope)
         if sheet is None or sheet.posting is not posting:
             sheet = self.sheets[scope] = Sheet(posting)
-        known = action.if_none_match is not None and metadata.is_known(action, posting)
-        form = _KNOWN if known else action.version.name
         ready = sheet.forms.get(form)
         if ready is None:
-            ready = _ready(metadata.read(action, posting))
+            asked = action if form is _KNOWN else metadata.UNCONDITIONAL[action.version]
+            ready = _ready(metadata.read(asked, posting))
             if len(ready[1]) <= READY_BYTES_MAX:
                 sheet.forms[form] = ready
-        return 304 if known else 200, self.joined(ready, ending)
+        return ready
 
     def joined(self, ready: Ready, ending: Ending) -> bytes:
         """What is ready, with the date and an id of its own."""

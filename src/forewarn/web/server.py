@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import operator
-import resource
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -32,8 +31,9 @@ from forewarn.web.connection import Connection
 from forewarn.web.counters import Counters
 from forewarn.web.door import Door
 from forewarn.web.gate import Admission, Gate
-from forewarn.web.hatch import Hatch
-from forewarn.web.limits import Limits
+from forewarn.web.hall import Hall
+from forewarn.web.hatch import Answer, Hatch
+from forewarn.web.limits import Limits, connections_max
 from forewarn.web.listeners import Bound, Listener
 from forewarn.web.memo import Heads, Memo
 from forewarn.web.messages import Ending, Reply
@@ -44,8 +44,6 @@ from forewarn.web.waiting import Waiter, WaitingRoom
 from forewarn.wire import refusals
 from forewarn.wire.refusals import Refusal
 
-# File descriptors that are not connections: the store's, the listeners', the log's.
-DESCRIPTORS_RESERVED: Final = 128
 # Addresses of strangers that are named in the log, each once.
 STRANGERS_NAMED_MAX: Final = 1000
 # Waiting guests that are told of a change in one turn of the loop.
@@ -74,7 +72,7 @@ class MetadataServer:
         self.manners = manners
         self.memo: Memo[Decision] = Memo(limits)
         self.heads = Heads(limits)
-        self.gate = Gate(limits, counters, connections_max=_connections_max(limits))
+        self.gate = Gate(limits, counters, connections_max=connections_max(limits))
         self._desk = desk
         self._identities = identities
         self._board = board
@@ -85,7 +83,6 @@ class MetadataServer:
         self._responses = Responses()
         self._hatch = Hatch(identities, board, desk.attendance, self._responses, counters, clock)
         self.recall: Callable[[bytes], Decision | None] = self.memo.recall
-        self.answer: Callable[[Decision, str, str], bytes | None] = self._hatch.answer
         self._waiting = WaitingRoom()
         # Scopes whose request is being noted in the store, and what goes on after that.
         self._attending: dict[ScopeId, list[Callable[[], None]]] = {}
@@ -97,6 +94,7 @@ class MetadataServer:
             lot_max=limits.approvals_together_max,
         )
         self._doors: list[Door] = []
+        self._hall: Hall | None = None
         self._sweeping: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping = False
@@ -114,10 +112,11 @@ class MetadataServer:
         """Answer on addresses that were taken before, and see to it that they are closed."""
         assert self._loop is None, "a server is started once"
         self._loop = asyncio.get_running_loop()
+        self._hall = Hall(self._loop, unsent_bytes_max=self.limits.unread_bytes_max)
         self._board.watch(self._note_change)
         self._sweep(self._loop)
         for place in bound:
-            door = Door(self, place, self._loop)
+            door = Door(self, place, self._loop, self._hatch.at(place.name))
             door.open()
             self._doors.append(door)
             extra = {"action": "listen", "listener": place.name}
@@ -127,7 +126,7 @@ class MetadataServer:
         """Take no more requests, finish what is under way, and close; cut it off after a while."""
         self._stopping = True
         for door in self._doors:
-            await door.close()
+            door.close()
         for connection in self._waiting.connections:
             connection.is_last = True
             self.end_wait(connection)
@@ -139,8 +138,10 @@ class MetadataServer:
                 await self._quiet.wait()
         for connection in self._connections():
             connection.abort()
-        # Transports tell of their end in the loop's next turn.
+        # Connections tell of their end in the loop's next turn.
         await asyncio.sleep(0)
+        if self._hall is not None:
+            self._hall.close()
         if self._sweeping is not None:
             self._sweeping.cancel()
         self._backroom.close()
@@ -162,9 +163,10 @@ class MetadataServer:
 
     # -- what doors ask ----------------------------------------------------------------------
 
-    def connection(self, listener: str, said: bytes) -> Connection:
-        """A connection for a guest that stays, and has said this much."""
-        return Connection(self, listener, said)
+    def seat(self, descriptor: int, listener: str, address: str, answer: Answer) -> Connection:
+        """A connection for a guest that stays."""
+        assert self._hall is not None
+        return Connection(self._hall, descriptor, self, answer, listener, address)
 
     def note_exhaustion(self, listener: str, error: OSError) -> None:
         """Take note that nobody can be let in for the moment."""
@@ -180,7 +182,7 @@ class MetadataServer:
         if self._identities.identify(connection.listener, connection.address) is None:
             return self.gate.admit_stranger(connection)
         connection.is_known = True
-        return self.gate.admit_machine(connection, connection.place)
+        return self.gate.admit_machine(connection)
 
     def take(self, connection: Connection, decision: Decision, body: bytes) -> None:
         """Answer a request, now or later."""
@@ -209,7 +211,7 @@ class MetadataServer:
 
     def refuse(self, connection: Connection, refusal: Refusal) -> None:
         """Answer what is no request, or one too many, and hang up."""
-        self._counters.answers[OTHER, refusal.status] += 1
+        self._counters.count(OTHER, refusal.status)
         reply = metadata.refused(refusal)
         connection.send_off(self._responses.response(reply, _CLOSE))
 
@@ -225,12 +227,17 @@ class MetadataServer:
         if caller is None:
             self._turn_away(connection, waiter.decision)
             return
-        posting = self._desk.posting(caller)
-        known = (waiter.scope, waiter.incarnation)
+        scope, decision = caller.scope, waiter.decision
+        posting = self._board.posting(scope)
+        assert posting is not None, "identities know only scopes that were posted"
         # `*` names any document; whoever waited for another one is shown it all the same.
-        is_news = (caller.scope, posting.document.incarnation) != known
-        action = metadata.UNCONDITIONAL[waiter.action.version] if is_news else waiter.action
-        self._show(connection, waiter.decision, action, caller.scope)
+        is_news = (scope, posting.document.incarnation) != (waiter.scope, waiter.incarnation)
+        if is_news:
+            ending = _CLOSE if connection.is_last else decision.ending
+            self._counters.count(decision.route, 200)
+            connection.send(self._responses.news(waiter.action, scope, posting, ending), ending)
+        else:
+            self._show(connection, decision, waiter.action, scope)
 
     def forget(self, connection: Connection) -> None:
         """Take note that a connection is over."""
@@ -245,7 +252,7 @@ class MetadataServer:
         if decision.method == "HEAD":
             reply = replace(reply, body=b"")
         ending = _CLOSE if connection.is_last else decision.ending
-        self._counters.answers[decision.route, reply.status] += 1
+        self._counters.count(decision.route, reply.status)
         connection.send(self._responses.response(reply, ending), ending)
 
     def _turn_away(self, connection: Connection, decision: Decision) -> None:
@@ -284,7 +291,7 @@ class MetadataServer:
         assert posting is not None, "identities know only scopes that were posted"
         ending = _CLOSE if connection.is_last else decision.ending
         status, response = self._responses.document(action, scope, posting, ending)
-        self._counters.answers[decision.route, status] += 1
+        self._counters.count(decision.route, status)
         connection.send(response, ending)
 
     def _show_or_wait(
@@ -382,14 +389,6 @@ class MetadataServer:
             extra={"action": "approve", "status": outcome.status, **_named(caller)},
         )
         self._reply(connection, decision, outcome)
-
-
-def _connections_max(limits: Limits) -> int:
-    """What the limits allow, or the system if that is less."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY:
-        return limits.connections_max
-    return min(limits.connections_max, max(soft - DESCRIPTORS_RESERVED, 1))
 
 
 def _origin(connection: Connection) -> dict[str, str]:

@@ -24,7 +24,8 @@ class WaitingRoom:
 
     def __init__(self) -> None:
         self._waiters: dict[Connection, Waiter] = {}
-        self._of_scope: dict[ScopeId, set[Connection]] = {}
+        # In the order in which they came, which is about how they lie in memory.
+        self._of_scope: dict[ScopeId, dict[Connection, None]] = {}
 
     def __len__(self) -> int:
         return len(self._waiters)
@@ -36,14 +37,14 @@ class WaitingRoom:
     def enter(self, connection: Connection, waiter: Waiter) -> None:
         """Take in a long poll."""
         self._waiters[connection] = waiter
-        self._of_scope.setdefault(waiter.scope, set()).add(connection)
+        self._of_scope.setdefault(waiter.scope, {})[connection] = None
 
     def leave(self, connection: Connection) -> Waiter | None:
         """Let go of a connection; None if it was not waiting."""
         waiter = self._waiters.pop(connection, None)
         if waiter is not None:
             others = self._of_scope[waiter.scope]
-            others.discard(connection)
+            del others[connection]
             if not others:
                 del self._of_scope[waiter.scope]
         return waiter

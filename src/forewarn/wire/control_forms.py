@@ -41,27 +41,27 @@ from forewarn.core.scopes import (
 from forewarn.wire.instance import vm_id
 
 
-def _one_of(kind: Iterable[Enum]) -> msgspec.Meta:
+def one_of(kind: Iterable[Enum]) -> msgspec.Meta:
     """Text that is one of these words, as far as a schema is concerned."""
     return msgspec.Meta(extra_json_schema={"enum": [value.value for value in kind]})
 
 
 # With its time zone: nobody has to guess.
 Instant = Annotated[datetime, msgspec.Meta(tz=True)]
-EventTypeWord = Annotated[str, _one_of(EventType)]
+EventTypeWord = Annotated[str, one_of(EventType)]
 # What guests can be told of.
-AnnouncedWord = Annotated[str, _one_of(ANNOUNCED_TYPES)]
-SourceWord = Annotated[str, _one_of(EventSource)]
-CauseWord = Annotated[str, _one_of(Cause)]
-_Status = Annotated[str, _one_of(EventStatus)]
-_Result = Annotated[str, _one_of(Result)]
-RoleWord = Annotated[str, _one_of(Role)]
-WhatWord = Annotated[str, _one_of(What)]
-_Kind = Annotated[str, _one_of(ScopeKind)]
-_Enabling = Annotated[str, _one_of(Enabling)]
-_AutoApproval = Annotated[str, _one_of(AutoApproval)]
-_Presence = Annotated[str, _one_of(Presence)]
-_Origin = Annotated[str, _one_of(Origin)]
+AnnouncedWord = Annotated[str, one_of(ANNOUNCED_TYPES)]
+SourceWord = Annotated[str, one_of(EventSource)]
+CauseWord = Annotated[str, one_of(Cause)]
+_Status = Annotated[str, one_of(EventStatus)]
+_Result = Annotated[str, one_of(Result)]
+RoleWord = Annotated[str, one_of(Role)]
+WhatWord = Annotated[str, one_of(What)]
+_Kind = Annotated[str, one_of(ScopeKind)]
+_Enabling = Annotated[str, one_of(Enabling)]
+_AutoApproval = Annotated[str, one_of(AutoApproval)]
+_Presence = Annotated[str, one_of(Presence)]
+_Origin = Annotated[str, one_of(Origin)]
 
 
 class Form(msgspec.Struct, frozen=True, kw_only=True):

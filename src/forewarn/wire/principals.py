@@ -14,7 +14,7 @@ from forewarn.core.accounts import Account
 from forewarn.core.journal import Role
 from forewarn.errors import Damaged, Malformed, Refused
 from forewarn.wire.control import Asked
-from forewarn.wire.control_forms import Form
+from forewarn.wire.control_forms import Form, Instant, one_of
 
 PREFIX: Final = "principal/"
 # The one record that tells this installation from every other: its tenant's id.
@@ -24,6 +24,10 @@ FORMAT: Final = 1
 
 KEEP_OLD_MAX: Final = timedelta(days=30)
 GROUPS_MAX: Final = 100
+
+# Whoever calls is one of these; guests are known by their addresses.
+_ROLES: Final = (Role.READER, Role.OWNER, Role.OPERATOR)
+_Role = Annotated[str, one_of(_ROLES)]
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 # As Azure has it.
@@ -79,7 +83,7 @@ class NewPrincipal(Asked, frozen=True, kw_only=True):
     """Somebody who shall be known, with a role and the resource groups it is limited to."""
 
     name: str
-    role: str
+    role: _Role
     groups: Annotated[tuple[str, ...], msgspec.Meta(max_length=GROUPS_MAX)] = ()
     # The client id; a new GUID if none is chosen.
     id: str | None = None
@@ -105,7 +109,7 @@ def checked_name(text: str, what: str) -> str:
 
 def checked_role(text: str) -> Role:
     """The role of a principal. Raises: Malformed."""
-    roles = {role.value: role for role in (Role.READER, Role.OWNER, Role.OPERATOR)}
+    roles = {role.value: role for role in _ROLES}
     if text not in roles:
         raise Malformed(f"a role is one of {', '.join(roles)}, not {text[:80]!r}")
     return roles[text]
@@ -140,12 +144,12 @@ class PrincipalForm(Form, frozen=True, kw_only=True):
 
     id: str
     name: str
-    role: str
+    role: _Role
     groups: Sequence[str]
-    created_at: datetime
-    revoked_at: datetime | None
+    created_at: Instant
+    revoked_at: Instant | None
     # When the old secret is worth nothing, while two of them are.
-    old_secret_until: datetime | None
+    old_secret_until: Instant | None
 
 
 class PrincipalsForm(Form, frozen=True, kw_only=True):

@@ -6,7 +6,6 @@ A secret is shown once, in the answer to whoever added the webhook.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Annotated, Final
 
 import msgspec
@@ -19,7 +18,7 @@ from forewarn.core.webhooks import Form as HookForm
 from forewarn.errors import Malformed
 from forewarn.wire import cloud_events, signatures
 from forewarn.wire.control import NAME_LENGTH_MAX, Asked, named
-from forewarn.wire.control_forms import Form
+from forewarn.wire.control_forms import EventTypeWord, Form, Instant, one_of
 
 FILTERS_MAX: Final = 100
 
@@ -28,17 +27,20 @@ _Names = Annotated[tuple[_Name, ...], msgspec.Meta(max_length=FILTERS_MAX)]
 # What changes are called in the types of CloudEvents, which receivers see.
 _WORDS: Final = {cloud_events.type_of(what).rpartition(".")[2]: what for what in What}
 
+_Kind = Annotated[str, one_of(HookForm)]
+_Change = Annotated[str, msgspec.Meta(extra_json_schema={"enum": [*_WORDS]})]
+
 
 class NewWebhook(Asked, frozen=True, kw_only=True):
     """A webhook to be added; a filter that is left out wants all."""
 
     name: _Name
     url: str
-    form: str = HookForm.CLOUD_EVENTS.value
+    form: _Kind = HookForm.CLOUD_EVENTS.value
     groups: _Names = ()
     scopes: _Names = ()
-    types: _Names = ()
-    changes: _Names = ()
+    types: Annotated[tuple[EventTypeWord, ...], msgspec.Meta(max_length=FILTERS_MAX)] = ()
+    changes: Annotated[tuple[_Change, ...], msgspec.Meta(max_length=FILTERS_MAX)] = ()
 
     @property
     def label(self) -> str:
@@ -75,14 +77,14 @@ class WebhookForm(Form, frozen=True, kw_only=True):
     id: str
     name: str
     url: str
-    form: str
+    form: _Kind
     groups: tuple[str, ...]
     scopes: tuple[str, ...]
-    types: tuple[str, ...]
-    changes: tuple[str, ...]
+    types: tuple[EventTypeWord, ...]
+    changes: tuple[_Change, ...]
     paused: bool
     created_by: str
-    created_at: datetime
+    created_at: Instant
     # Changes that were read and not told yet.
     waiting: int
     # Why the last attempt failed, while something fails.
@@ -107,14 +109,14 @@ class DeadLetterForm(Form, frozen=True, kw_only=True):
     """Something that a webhook was not told; without an id, what the journal no longer had."""
 
     number: int
-    at: datetime
+    at: Instant
     why: str
     tries: int
     id: str | None
     type: str | None
     scope: str | None
     event_id: str | None
-    changed_at: datetime | None
+    changed_at: Instant | None
 
 
 class DeadLettersForm(Form, frozen=True, kw_only=True):

@@ -23,8 +23,7 @@ from forewarn.ports.hooks import Post
 from forewarn.service.courier import Courier, Rounds
 from forewarn.service.deliveries import Counts, Delivery, Writer, carry
 from forewarn.service.webhooks import Webhooks
-from forewarn.web.routes import Route
-from forewarn.web.webhooks import WebhookParts, routes
+from forewarn.web.webhooks import WebhookParts
 from forewarn.wiring.assembly import Assembly
 
 CARRIERS: Final = 8
@@ -43,14 +42,14 @@ class Hooks:
     # What is to be sent, for whoever is free.
     sent: SimpleQueue[Delivery]
 
-    def routes(self) -> tuple[Route, ...]:
-        """What people can ask about webhooks."""
-        parts = WebhookParts(
+    @property
+    def parts(self) -> WebhookParts:
+        """What people can ask about webhooks stands on this."""
+        return WebhookParts(
             webhooks=self.webhooks,
             counts=self.counts,
             standings=lambda: self.courier.standings,
         )
-        return routes(parts)
 
 
 def assemble_hooks(assembly: Assembly, post: Post, subscription_id: str) -> Hooks:

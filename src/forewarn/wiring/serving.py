@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import resource
 import signal
-import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack, closing, contextmanager
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import uvloop
@@ -21,8 +17,7 @@ import uvloop
 from forewarn.clocks import SystemClock
 from forewarn.config.fleets import FleetFile, load_fleet, parse_fleet
 from forewarn.core.journal import SERVICE, Actor
-from forewarn.core.scopes import Enabling, Origin
-from forewarn.core.targets import AllowedHost
+from forewarn.core.scopes import Origin
 from forewarn.errors import Damaged, ForewarnError, Refused
 from forewarn.fabrics.simulated import Behaviour, SimulatedFabric
 from forewarn.hooks.sender import HttpPost
@@ -31,57 +26,27 @@ from forewarn.ids import RandomIds
 from forewarn.ports.store import Store
 from forewarn.service.books import Writers
 from forewarn.stores.sqlite import SqliteStore
-from forewarn.web import arm, listeners
+from forewarn.web import listeners
 from forewarn.web.app import ControlServer, build_app
 from forewarn.web.arm_calls import ArmParts
 from forewarn.web.control import ControlParts
 from forewarn.web.counters import Counters
-from forewarn.web.limits import Limits
-from forewarn.web.listeners import Bound, Listener
-from forewarn.web.metadata import STRICT, Manners
+from forewarn.web.listeners import Bound
 from forewarn.web.server import MetadataServer
 from forewarn.wiring.assembly import Assembly, assemble
 from forewarn.wiring.carrying import Carriers, assemble_hooks
-from forewarn.wiring.directories import DataDirectory
 from forewarn.wiring.faces import Faces
 from forewarn.wiring.garbage import uncollected
 from forewarn.wiring.lanes import Lanes
-from forewarn.wiring.systemd import Systemd
-from forewarn.wiring.trust import Doorkeeper, Tls, TrustSettings, keep_door
+from forewarn.wiring.settings import ServeSettings, Serving
+from forewarn.wiring.sockets import allow_descriptors, listening
+from forewarn.wiring.trust import Doorkeeper, Tls, keep_door
 from forewarn.wiring.watching import WatchedStore
 from forewarn.wiring.working import Workers
 
 GRACE: Final = timedelta(seconds=10)
-CONTROL_BACKLOG: Final = 128
 PUBLISH_AGAIN_SECONDS: Final = 1.0
 RENEW_SECONDS: Final = 24 * 60 * 60
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServeSettings:
-    """What `forewarn serve` was told."""
-
-    data: DataDirectory
-    fleet: Path | None = None
-    metadata: tuple[Listener, ...]
-    control: tuple[str, int]
-    default_enabling: Enabling = Enabling.ON_REQUEST
-    limits: Limits = field(default_factory=Limits)
-    manners: Manners = STRICT
-    # Where webhooks may be told things; nowhere, if nothing is said.
-    webhook_allow: tuple[AllowedHost, ...] = ()
-    systemd: Systemd = field(default_factory=lambda: Systemd(None))
-    trust: TrustSettings = field(default_factory=TrustSettings)
-
-
-@dataclass(frozen=True, slots=True)
-class Serving:
-    """A service that is being served, for whoever started it."""
-
-    assembly: Assembly
-    metadata: tuple[Bound, ...]
-    control: str
-    data: DataDirectory
 
 
 def serve(
@@ -95,12 +60,6 @@ def serve(
     """
     allow_descriptors()
     uvloop.run(_Serve(settings, log).run(on_ready))
-
-
-def allow_descriptors() -> None:
-    """Have as many descriptors as we may: the usual 1024 would be too few guests."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 class _Serve:
@@ -127,8 +86,7 @@ class _Serve:
                 stack.callback(place.socket.close)
             control_socket = stack.enter_context(listening(*settings.control))
             tls = Tls(settings.trust, settings.data, settings.control[0], SystemClock())
-            file = SqliteStore(settings.data.database, SystemClock())
-            stack.callback(file.close)
+            file = stack.enter_context(closing(SqliteStore(settings.data.database, SystemClock())))
             store = WatchedStore(file)
             with self._damage_is_final():
                 assembly = self._assemble(store, bound, fleet)
@@ -139,14 +97,12 @@ class _Serve:
             carriers = self._carriers(assembly, fleet, loop)
             counters = Counters()
             guests = self._guests(assembly, fleet, counters)
-            parts = self._parts(assembly, file, counters, workers, carriers)
             faces = Faces(
-                control=parts,
-                others=(
-                    *door.routes,
-                    *carriers.hooks.routes(),
-                    *arm.routes(self._arm(assembly, fleet, door.accounts.tenant())),
-                ),
+                control=self._parts(assembly, file, counters, workers, carriers),
+                principals=door.principals,
+                logins=door.logins,
+                webhooks=carriers.hooks.parts,
+                arm=self._arm(assembly, fleet, door.accounts.tenant()),
             )
             app = build_app(faces.table(), door.logins)
             control_server = ControlServer(app, control_socket, tls.context)
@@ -161,10 +117,7 @@ class _Serve:
             self._tell("serving", control=address)
             self._warn_of_strangers(assembly, bound)
             settings.systemd.ready()
-            # What the first call would otherwise wait for, and the guests with it.
-            loop.run_in_executor(None, door.tokens.warm_up)
-            renewing = asyncio.create_task(self._renew(tls))
-            stack.callback(renewing.cancel)
+            stack.callback(asyncio.create_task(self._keep_trust(tls, door)).cancel)
             try:
                 await asyncio.to_thread(on_ready, Serving(assembly, bound, address, settings.data))
                 await self._stop.wait()
@@ -190,7 +143,7 @@ class _Serve:
             clock=clock,
             ids=RandomIds(),
             store=store,
-            fabric=SimulatedFabric(clock),
+            fabric=SimulatedFabric(clock, takes=self._settings.impacts_take),
             identities=book,
             rules=fleet.periods,
             turn=threading.RLock(),
@@ -305,8 +258,10 @@ class _Serve:
         settings = self._settings
         return keep_door(assembly, settings.data, settings.trust, fleet.subscription_id)
 
-    async def _renew(self, tls: Tls) -> None:
+    async def _keep_trust(self, tls: Tls, door: Doorkeeper) -> None:
         """Look at the certificate each day: a service may well run for longer than it lasts."""
+        # What the first call would otherwise wait for, and the guests with it.
+        await asyncio.to_thread(door.tokens.warm_up)
         while True:
             await asyncio.sleep(RENEW_SECONDS)
             try:
@@ -393,21 +348,3 @@ def _behave(assembly: Assembly, machine: str, behavior: str) -> None:
     assert isinstance(assembly.fabric, SimulatedFabric), "see _assemble"
     _, name = assembly.directory.machine(machine)
     assembly.fabric.behave(name, Behaviour(behavior))
-
-
-@contextmanager
-def listening(host: str, port: int) -> Iterator[socket.socket]:
-    """A bound control socket. Raises: Refused."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as control:
-        control.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            control.bind((host, port))
-            # From here on callers wait instead of being refused: nobody is told an address too soon.
-            control.listen(CONTROL_BACKLOG)
-        except OSError as error:
-            raise Refused(
-                f"cannot listen on {host}:{port} for --control ({error.strerror}): "
-                "choose another address, or port 0 for any free one"
-            ) from error
-        yield control

@@ -25,9 +25,7 @@ from forewarn.service.suspicion import Suspicion
 from forewarn.trust.secrets import Argon2Secrets
 from forewarn.trust.tokens import JwtTokens
 from forewarn.trust.vault import Vault
-from forewarn.web import login, principals
 from forewarn.web.principals import PrincipalsParts
-from forewarn.web.routes import Route
 from forewarn.wire import principals as wire
 from forewarn.wiring.assembly import Assembly
 from forewarn.wiring.directories import Credentials, DataDirectory, disk_trouble
@@ -129,7 +127,7 @@ class Doorkeeper:
     accounts: Accounts
     logins: Logins
     tokens: JwtTokens
-    routes: tuple[Route, ...]
+    principals: PrincipalsParts
 
 
 def keep_door(
@@ -142,28 +140,16 @@ def keep_door(
 
     Raises: Refused, Unavailable.
     """
-    secrets = Argon2Secrets()
-    accounts = Accounts(assembly.clock, assembly.ids, assembly.store, secrets, threading.Lock())
-    assembly.feed.hear(wire.PREFIX, accounts.hear)
-    accounts.read_all()
-    tenant = accounts.tenant()
     with _disk(data):
-        tokens = JwtTokens(Vault(data.path).token_key(), tenant)
-    logins = Logins(
-        clock=assembly.clock,
-        accounts=accounts,
-        secrets=secrets,
-        tokens=tokens,
-        refusals=Refusals(assembly.clock, assembly.books, threading.Lock()),
-        suspicion=Suspicion(assembly.clock, threading.Lock()),
-        token_lasts=settings.token_lasts,
-    )
+        key = Vault(data.path).token_key()
+    door = open_door(assembly, key, settings.token_lasts)
+    accounts = door.accounts
     credentials = data.credentials()
     if credentials is None and (settings.new_operator or not _has_operator(accounts)):
         credentials = Credentials(
             client_id=assembly.ids.event_id().lower(),
-            client_secret=secrets.make(),
-            tenant_id=tenant,
+            client_secret=Argon2Secrets().make(),
+            tenant_id=door.principals.tenant,
             subscription_id=subscription_id,
         )
         # The file comes first: a secret that was lost on the way would open nothing.
@@ -171,8 +157,28 @@ def keep_door(
     if credentials is not None and accounts.known(credentials.client_id) is None:
         first = Principal(id=credentials.client_id.lower(), name=FIRST, role=Role.OPERATOR)
         accounts.open(first, credentials.client_secret, SERVICE)
-    parts = PrincipalsParts(clock=assembly.clock, accounts=accounts, tenant=tenant)
-    return Doorkeeper(accounts, logins, tokens, (*login.routes(logins), *principals.routes(parts)))
+    return door
+
+
+def open_door(assembly: Assembly, token_key: bytes, token_lasts: timedelta) -> Doorkeeper:
+    """Let whoever is known log in. Raises: Refused, Unavailable."""
+    clock, secrets = assembly.clock, Argon2Secrets()
+    accounts = Accounts(clock, assembly.ids, assembly.store, secrets, threading.Lock())
+    assembly.feed.hear(wire.PREFIX, accounts.hear)
+    accounts.read_all()
+    tenant = accounts.tenant()
+    tokens = JwtTokens(token_key, tenant)
+    logins = Logins(
+        clock=clock,
+        accounts=accounts,
+        secrets=secrets,
+        tokens=tokens,
+        refusals=Refusals(clock, assembly.books, threading.Lock()),
+        suspicion=Suspicion(clock, threading.Lock()),
+        token_lasts=token_lasts,
+    )
+    parts = PrincipalsParts(clock=clock, accounts=accounts, tenant=tenant)
+    return Doorkeeper(accounts, logins, tokens, parts)
 
 
 def _has_operator(accounts: Accounts) -> bool:
