@@ -7,6 +7,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from forewarn.cli import errands, following
+from forewarn.cli.answers import Announcement
+from forewarn.cli.client import Client
 from forewarn.cli.connection import ANY, Connection
 from forewarn.cli.following import Lookout, Patience
 from forewarn.cli.options import AsJson, Length
@@ -73,7 +75,10 @@ def announce(
     }
     patience.limit()
     client = connection.client()
-    answer = client.announce(wish)
+    _tell(client, client.announce(wish), patience, as_json=as_json)
+
+
+def _tell(client: Client, answer: Announcement, patience: Patience, *, as_json: bool) -> None:
     made = [*answer["events"], *answer["unannounced"]]
     if patience.wait:
         Lookout(client).finish(errands.of_events(made), patience, as_json=as_json)
