@@ -275,23 +275,29 @@ def test_on_a_terminal_the_secret_is_asked_for_and_not_shown(
     service: ServiceProcess, shell: Shell
 ) -> None:
     words = ("login", "--data", str(service.data), "--client-id", service.operator["client_id"])
-    child, terminal = pty.fork()
-    if child == 0:  # pragma: no cover - another process
-        os.chdir(shell.home)
-        os.execve(sys.executable, shell.command(words), shell.environment)
-    shown = b""
-    while b"Client secret: " not in shown:
-        shown += os.read(terminal, 1024)
-    os.write(terminal, service.operator["client_secret"].encode() + b"\n")
-    try:
-        while more := os.read(terminal, 1024):
-            shown += more
-    except OSError:
-        # The other end is closed.
-        os.close(terminal)
+    terminal, theirs = pty.openpty()
+    # In a session of its own, it does not take the terminal of these tests for its own.
+    with subprocess.Popen(
+        shell.command(words),
+        env=shell.environment,
+        start_new_session=True,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    ) as child:
+        os.close(theirs)
+        shown = b""
+        while b"Client secret: " not in shown:
+            shown += os.read(terminal, 1024)
+        os.write(terminal, service.operator["client_secret"].encode() + b"\n")
+        try:
+            while more := os.read(terminal, 1024):
+                shown += more
+        except OSError:
+            # The other end is closed.
+            os.close(terminal)
 
-    _, status = os.waitpid(child, 0)
-    assert os.waitstatus_to_exitcode(status) == 0
+    assert child.returncode == 0
     assert b"logged in" in shown
     assert service.operator["client_secret"].encode() not in shown
 
