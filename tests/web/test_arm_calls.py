@@ -243,7 +243,9 @@ def test_an_operation_is_polled_until_it_is_over(owners: Owners) -> None:
 
     assert owners.finish(headers) == "Succeeded"
     over = owners.get(status)
-    assert {"startTime", "endTime", "status", "name"} == set(over)
+    assert {"startTime", "endTime", "status", "name", "properties"} == set(over)
+    (placed,) = owners.world.desk.events()
+    assert over["properties"] == {"events": [placed.event.id]}
     result = owners.ask("GET", monitor)
     assert (result.status, result.body) == (200, b"")
 
