@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.cli.client import Client, Credentials, Service
+from forewarn.cli.client import Client
 from forewarn.cli.connection import Connection
+from forewarn.cli.transport import Credentials, Service, Transport
 from forewarn.config.surroundings import Surroundings
 from forewarn.errors import Malformed, Unavailable
 
@@ -151,7 +152,7 @@ def test_the_secret_is_not_shown_to_whoever_has_a_dead_service_s_port(data: Path
     ],
 )
 def test_what_is_no_address_is_malformed(url: str) -> None:
-    client = Client(Service(url=url, credentials=OWN, remedy="go there"))
+    client = Client(Transport(Service(url=url, credentials=OWN, remedy="go there")))
 
     with pytest.raises(Malformed, match="is not an address"):
         client.fleet()
@@ -159,6 +160,6 @@ def test_what_is_no_address_is_malformed(url: str) -> None:
 
 def test_a_file_that_is_no_certificate_is_malformed(data: Path) -> None:
     for ca in (data / "ca.pem", data / "missing.pem"):
-        client = Client(Service(url=HERE, credentials=OWN, ca=ca, remedy="go there"))
+        client = Client(Transport(Service(url=HERE, credentials=OWN, ca=ca, remedy="go there")))
         with pytest.raises(Malformed, match="give --ca a file of certificates"):
             client.fleet()

@@ -42,7 +42,9 @@ EVENT_MEMBERS = {
 COMMANDS = (
     *("announce", "approve", "backup", "cancel", "completion", "events", "fleet", "fleet apply"),
     *("journal", "journal export", "journal prune", "postpone", "principal add", "principal list"),
-    *("principal revoke", "principal rotate", "resolve", "show"),
+    *("principal revoke", "principal rotate", "resolve", "show", "restart", "redeploy", "freeze"),
+    *("evict", "terminate", "stop", "start", "deallocate", "reimage", "wait", "env", "az-setup"),
+    *("login", "logout", "whoami"),
 )
 
 
@@ -821,12 +823,12 @@ def test_a_token_that_is_over_is_replaced_and_another_refusal_is_told(
     data: Path, api: StandIn
 ) -> None:
     client = Connection(data=data).client()
-    client.session.token = "over"
+    client.transport.session.token = "over"
 
     assert client.events("open")
-    assert (client.session.token, api.logins) == (TOKEN, 1)
+    assert (client.transport.session.token, api.logins) == (TOKEN, 1)
     api.token = "useless"
-    client.session.token = "over"
+    client.transport.session.token = "over"
     with pytest.raises(Refused, match="no"):
         client.events("open")
     assert api.logins == 2

@@ -1,26 +1,17 @@
-"""The client of the control API, over the standard library's HTTP and TLS.
-
-Rule: errors arrive here as JSON and leave as the families of `forewarn.errors`; no exception of
-the network crosses this file.
-"""
+"""The client of the control API: what can be asked of a service, and what comes back."""
 
 from __future__ import annotations
 
-import http.client
 import json
-import ssl
-import sys
-import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Final, cast
-from urllib.parse import SplitResult, quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 from forewarn.cli.answers import (
     AddedWebhook,
     Announcement,
+    Caller,
     DeadLetter,
     Event,
     Events,
@@ -32,80 +23,24 @@ from forewarn.cli.answers import (
     Webhook,
     Webhooks,
 )
-from forewarn.errors import (
-    Conflict,
-    Forbidden,
-    ForewarnError,
-    Malformed,
-    Refused,
-    Unavailable,
-    Unknown,
-)
+from forewarn.cli.transport import ANSWER_SECONDS_MAX, Transport
 
-ANSWER_SECONDS_MAX: Final = 30.0
-# After this long without an answer, people like to know that we are still there.
-PATIENCE_SECONDS: Final = 3.0
 PAGE_COMMITS: Final = 500
 # Shorter than the patience of whatever may stand in between.
 FOLLOW_SECONDS: Final = 20
 
 _ROOT: Final = "/fabric/v1"
-_LOGIN: Final = "/adfs/oauth2/v2.0/token"
-_FORM: Final = "application/x-www-form-urlencoded"
-
-
-class ConflictTold(Conflict):
-    """A conflict of which the service told in words."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(())
-        self.args = (message,)
-
-
-FAMILIES: Final[Mapping[str, type[Exception]]] = {
-    "Malformed": Malformed,
-    "Refused": Refused,
-    "Unknown": Unknown,
-    "Forbidden": Forbidden,
-    "AuthorizationFailed": Forbidden,
-    "AuthenticationFailed": Refused,
-    "Conflict": ConflictTold,
-    "Unavailable": Unavailable,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Credentials:
-    """Who logs in, and with what."""
-
-    client_id: str
-    client_secret: str = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Service:
-    """Where a service is, as whom to speak to it, and what to do if nobody answers there."""
-
-    url: str
-    credentials: Credentials
-    # The file by which its certificate is known; None: what the system trusts.
-    ca: Path | None = None
-    remedy: str
-
-
-@dataclass(slots=True)
-class Session:
-    """The token that was got; "" before the first login."""
-
-    token: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
     """Asks a service. Every method raises the families, whoever found the fault."""
 
-    service: Service
-    session: Session = field(default_factory=Session)
+    transport: Transport
+
+    def caller(self) -> Caller:
+        """Who we are to the service."""
+        return cast("Caller", self._get("/whoami"))
 
     def fleet(self) -> Fleet:
         return cast("Fleet", self._get("/fleet"))
@@ -220,140 +155,4 @@ class Client:
         return self._ask("POST", path, json.dumps(body).encode(), ANSWER_SECONDS_MAX)
 
     def _ask(self, method: str, target: str, body: bytes | None, seconds: float) -> object:
-        headers = {"Accept": "application/json"}
-        if body is not None:
-            headers["Content-Type"] = "application/json"
-        fresh = not self.session.token
-        while True:
-            if not self.session.token:
-                self.session.token = self._login()
-            headers["Authorization"] = f"Bearer {self.session.token}"
-            status, content = self._exchange(method, f"{_ROOT}{target}", body, headers, seconds)
-            if status != http.client.UNAUTHORIZED or fresh:
-                return self._understood(status, content)
-            # It is over, or the service has another key by now: once more with a new one.
-            self.session.token, fresh = "", True
-
-    def _login(self) -> str:
-        who = self.service.credentials
-        form = {
-            "grant_type": "client_credentials",
-            "client_id": who.client_id,
-            "client_secret": who.client_secret,
-            "resource": self.service.url,
-        }
-        body = urlencode(form).encode()
-        headers = {"Accept": "application/json", "Content-Type": _FORM}
-        status, content = self._exchange("POST", _LOGIN, body, headers, ANSWER_SECONDS_MAX)
-        try:
-            answer = json.loads(content)
-            if status < http.client.BAD_REQUEST:
-                return str(answer["access_token"])
-            reason = str(answer["error_description"])
-        except (ValueError, KeyError, TypeError):
-            raise self._stranger(status) from None
-        if status == http.client.UNAUTHORIZED:
-            raise Refused(
-                f"the service at {self.service.url} does not know {who.client_id} by this secret: "
-                "give others with --data DIR or --credentials FILE"
-            )
-        family = Malformed if status == http.client.BAD_REQUEST else Unavailable
-        raise family(reason)
-
-    def _exchange(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None,
-        headers: Mapping[str, str],
-        seconds: float,
-    ) -> tuple[int, bytes]:
-        """One request on a connection of its own: status and content of the answer."""
-        connection, prefix = self._connection(seconds)
-        try:
-            with _patience(PATIENCE_SECONDS + seconds - ANSWER_SECONDS_MAX):
-                connection.request(method, prefix + path, body, dict(headers))
-                response = connection.getresponse()
-                return response.status, response.read()
-        except TimeoutError:
-            raise Unavailable(
-                f"the service at {self.service.url} gave no answer within {seconds:g} s: try again"
-            ) from None
-        except ssl.SSLCertVerificationError as error:
-            raise Refused(
-                f"the certificate of {self.service.url} is not to be trusted "
-                f"({error.verify_message}): give the service's own ca.pem with --ca FILE"
-            ) from error
-        except (OSError, http.client.HTTPException) as error:
-            raise Unavailable(
-                f"no service answers at {self.service.url} ({_reason(error)}): {self.service.remedy}"
-            ) from error
-        finally:
-            connection.close()
-
-    def _connection(self, seconds: float) -> tuple[http.client.HTTPSConnection, str]:
-        parts = _split(self.service.url)
-        if parts is None:
-            raise Malformed(
-                f"{self.service.url!r} is not an address: write it like https://127.0.0.1:8443"
-            )
-        ca = self.service.ca
-        try:
-            context = ssl.create_default_context(cafile=ca)
-        except OSError as error:
-            raise Malformed(
-                f"{ca} cannot be used ({_reason(error)}): give --ca a file of certificates in PEM"
-            ) from error
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        host, port = parts.hostname or "", parts.port
-        connection = http.client.HTTPSConnection(host, port, timeout=seconds, context=context)
-        return connection, parts.path.rstrip("/")
-
-    def _understood(self, status: int, body: bytes) -> object:
-        try:
-            content = json.loads(body)
-            if status < http.client.BAD_REQUEST:
-                return content
-            told = content["error"]
-            error = FAMILIES[told["code"]](str(told["message"]))
-        except (ValueError, KeyError, TypeError):
-            raise self._stranger(status) from None
-        assert isinstance(error, ForewarnError)
-        raise error
-
-    def _stranger(self, status: int) -> Unavailable:
-        return Unavailable(
-            f"what answers at {self.service.url} (with status {status}) is no service that "
-            "this command line understands: compare `forewarn --version` with the service's"
-        )
-
-
-@contextmanager
-def _patience(seconds: float) -> Iterator[None]:
-    """Tell whoever sits at a terminal what takes so long, once it does."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    timer = threading.Timer(seconds, sys.stderr.write, ["waiting for the service...\n"])
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-
-
-def _reason(error: Exception) -> str:
-    """The words of an error, without its number."""
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)
-
-
-def _split(url: str) -> SplitResult | None:
-    """The parts of an address; None for what is none."""
-    try:
-        parts = urlsplit(url)
-        # A port is looked at only when it is asked for.
-        is_whole = bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return None
-    return parts if is_whole and parts.scheme == "https" else None
+        return self.transport.read(self.transport.ask(method, f"{_ROOT}{target}", body, seconds))

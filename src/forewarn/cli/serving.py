@@ -16,6 +16,7 @@ from cyclopts import Parameter
 
 from forewarn.cli.options import AsJson
 from forewarn.cli.tables import print_json, print_line
+from forewarn.cli.trusting import USUAL, Trusting
 from forewarn.clocks import SystemClock
 from forewarn.config.durations import parse_duration
 from forewarn.config.fleets import load_fleet
@@ -37,7 +38,6 @@ from forewarn.wiring.restore import restore as restore_backup
 from forewarn.wiring.serving import serve as serve_forever
 from forewarn.wiring.settings import ServeSettings, Serving
 from forewarn.wiring.systemd import Systemd
-from forewarn.wiring.trust import TrustSettings
 
 METADATA_DEFAULT: Final = "169.254.169.254:80"
 # A docstring would keep its line breaks.
@@ -45,12 +45,6 @@ METADATA_HELP: Final = (
     f"ADDR:PORT where guests ask, {METADATA_DEFAULT} if none is given; may be given several times; "
     "port 0 chooses one. On loopback, ADDR:PORT=VM plays that VM."
 )
-TLS_NAME_HELP: Final = (
-    "A name or an address under which the service is called, beside those that this machine knows "
-    "of; may be given several times."
-)
-TOKEN_LASTS_MIN: Final = timedelta(minutes=1)
-TOKEN_LASTS_MAX: Final = timedelta(days=1)
 WEBHOOK_ALLOW_HELP: Final = (
     "HOST or HOST:PORT that webhooks may have, *.DOMAIN for all hosts below; may be given several "
     "times. Without it there are no webhooks."
@@ -73,14 +67,9 @@ def serve(
     log_format: Literal["text", "json"] = "text",
     lenient_post: bool = False,
     impacts_take: str | None = None,
-    tls_cert: Path | None = None,
-    tls_key: Path | None = None,
-    tls_ca: Path | None = None,
-    tls_name: Annotated[tuple[str, ...], Parameter(help=TLS_NAME_HELP)] = (),
-    token_lifetime: str = "1h",  # noqa: S107 - a length of time
-    new_operator: bool = False,
     webhook_allow: Annotated[tuple[str, ...], Parameter(help=WEBHOOK_ALLOW_HELP)] = (),
     as_json: Annotated[bool, Parameter(name="--json", help=SERVE_JSON_HELP)] = False,
+    trusting: Trusting = USUAL,
 ) -> None:
     """Serve scheduled events to a fleet.
 
@@ -99,11 +88,6 @@ def serve(
         log_format: How the log on the standard error looks.
         lenient_post: Accept approvals without the Metadata header, as old clients send them.
         impacts_take: How long whatever happens to a simulated VM takes, such as 2s; else as on real ones.
-        tls_cert: A certificate of your own, with its chain, in the place of the one we make.
-        tls_key: Its key, if that is in a file of its own.
-        tls_ca: The CA certificate by which it is known, if this system does not know it.
-        token_lifetime: How long a login lasts, from 1m to 1d.
-        new_operator: Make a new first operator and its operator.json: the old secrets are lost.
     """
     surroundings = Surroundings.of_this_process()
     settings = ServeSettings(
@@ -115,14 +99,7 @@ def serve(
         impacts_take=None if impacts_take is None else parse_duration(impacts_take),
         webhook_allow=load_allowed(webhook_allow),
         systemd=Systemd(surroundings.notify_socket),
-        trust=TrustSettings(
-            certificate=tls_cert,
-            key=tls_key,
-            authority=tls_ca,
-            names=tls_name,
-            token_lasts=_lifetime(token_lifetime),
-            new_operator=new_operator,
-        ),
+        trust=trusting.settings(),
     )
     serve_forever(settings, start_logging(log_format), _say_json if as_json else _say)
 
@@ -246,13 +223,6 @@ def _listener(text: str) -> Listener:
 
 def _control(text: str) -> tuple[str, int]:
     return _host_and_port(text, "--control")
-
-
-def _lifetime(text: str) -> timedelta:
-    length = parse_duration(text)
-    if not TOKEN_LASTS_MIN <= length <= TOKEN_LASTS_MAX:
-        raise Malformed(f"--token-lifetime is from 1m to 1d, not {text}")
-    return length
 
 
 def _host_and_port(text: str, option: str) -> tuple[str, int]:

@@ -23,6 +23,8 @@ class Surroundings:
     client_secret: str | None = field(default=None, repr=False)
     # NOTIFY_SOCKET: where systemd wants to be told how the service is.
     notify_socket: str | None = None
+    # XDG_CONFIG_HOME: where this user's programs keep what they are told; None: nobody is at home.
+    config_home: Path | None = None
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> Surroundings:
@@ -35,9 +37,24 @@ class Surroundings:
             client_id=environ.get("FOREWARN_CLIENT_ID") or None,
             client_secret=environ.get("FOREWARN_CLIENT_SECRET") or None,
             notify_socket=environ.get("NOTIFY_SOCKET") or None,
+            config_home=_config_home(environ),
         )
 
     @classmethod
     def of_this_process(cls) -> Surroundings:
         """What this process was started with."""
         return cls.from_environ(os.environ)
+
+
+def inherited(others: Mapping[str, str]) -> dict[str, str]:
+    """The environment of this process for one that it starts, and others on top of it."""
+    return {**os.environ, **others}
+
+
+def _config_home(environ: Mapping[str, str]) -> Path | None:
+    told = environ.get("XDG_CONFIG_HOME") or ""
+    # The specification has it that any other is not valid.
+    if Path(told).is_absolute():
+        return Path(told)
+    home = environ.get("HOME")
+    return Path(home) / ".config" if home else None

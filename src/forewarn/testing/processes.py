@@ -254,9 +254,9 @@ class ServiceProcess:
 
     @property
     def operator(self) -> Mapping[str, str]:
-        """The credentials of the first operator, as the service leaves them."""
-        first: Mapping[str, str] = json.loads((self.data / "operator.json").read_bytes())
-        return first
+        """What the first operator logs in with: client_id, client_secret, tenant_id and others."""
+        content: Mapping[str, str] = json.loads((self.data / "operator.json").read_bytes())
+        return content
 
     @property
     def token(self) -> str:

@@ -109,12 +109,17 @@ class Vault:
         write(self.server, line + issued.certificate + issued.key, OWNER_ONLY)
 
     def _keep_bundle(self) -> None:
-        usual = ssl.get_default_verify_paths().cafile
-        places = (*((Path(usual),) if usual else ()), *_SYSTEM_BUNDLES)
-        system = next((place.read_bytes() for place in places if place.is_file()), b"")
-        content = system + self.authority.read_bytes()
-        if not self.bundle.exists() or self.bundle.read_bytes() != content:
-            write(self.bundle, content, FOR_ALL)
+        keep_bundle(self.bundle, self.authority)
+
+
+def keep_bundle(bundle: Path, authority: Path | None) -> None:
+    """See that a file holds what the system trusts, and this certificate. Raises: OSError."""
+    usual = ssl.get_default_verify_paths().cafile
+    places = (*((Path(usual),) if usual else ()), *_SYSTEM_BUNDLES)
+    system = next((place.read_bytes() for place in places if place.is_file()), b"")
+    content = system + (b"" if authority is None else authority.read_bytes())
+    if not bundle.exists() or bundle.read_bytes() != content:
+        write(bundle, content, FOR_ALL)
 
 
 def write(file: Path, content: bytes, mode: int) -> None:

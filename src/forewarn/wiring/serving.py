@@ -7,7 +7,7 @@ import logging
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from datetime import timedelta
 from functools import partial
 from typing import Final
@@ -72,7 +72,6 @@ class _Serve:
         self._crashed = False
         self._state = "starting"
         self._unpublished: str | None = None
-        self._applying = threading.Lock()
         self._fleet_trouble: str | None = None
 
     async def run(self, on_ready: Callable[[Serving], None]) -> None:
@@ -86,8 +85,7 @@ class _Serve:
                 stack.callback(place.socket.close)
             control_socket = stack.enter_context(listening(*settings.control))
             tls = Tls(settings.trust, settings.data, settings.control[0], SystemClock())
-            file = SqliteStore(settings.data.database, SystemClock())
-            stack.callback(file.close)
+            file = stack.enter_context(closing(SqliteStore(settings.data.database, SystemClock())))
             store = WatchedStore(file)
             with self._damage_is_final():
                 assembly = self._assemble(store, bound, fleet)
@@ -98,9 +96,8 @@ class _Serve:
             carriers = self._carriers(assembly, fleet, loop)
             counters = Counters()
             guests = self._guests(assembly, fleet, counters)
-            parts = self._parts(assembly, file, counters, workers, carriers)
             faces = Faces(
-                control=parts,
+                control=self._parts(assembly, file, counters, workers, carriers),
                 principals=door.principals,
                 logins=door.logins,
                 webhooks=carriers.hooks.parts,
@@ -119,10 +116,7 @@ class _Serve:
             self._tell("serving", control=address)
             self._warn_of_strangers(assembly, bound)
             settings.systemd.ready()
-            # What the first call would otherwise wait for, and the guests with it.
-            loop.run_in_executor(None, door.tokens.warm_up)
-            renewing = asyncio.create_task(self._renew(tls))
-            stack.callback(renewing.cancel)
+            stack.callback(asyncio.create_task(self._keep_trust(tls, door)).cancel)
             try:
                 await asyncio.to_thread(on_ready, Serving(assembly, bound, address, settings.data))
                 await self._stop.wait()
@@ -153,6 +147,7 @@ class _Serve:
             rules=fleet.periods,
             turn=threading.RLock(),
             lane=Lanes(),
+            declaring=threading.Lock(),
             # The file is held by one process at a time.
             writers=Writers.ONE,
         )
@@ -263,8 +258,10 @@ class _Serve:
         settings = self._settings
         return keep_door(assembly, settings.data, settings.trust, fleet.subscription_id)
 
-    async def _renew(self, tls: Tls) -> None:
+    async def _keep_trust(self, tls: Tls, door: Doorkeeper) -> None:
         """Look at the certificate each day: a service may well run for longer than it lasts."""
+        # What the first call would otherwise wait for, and the guests with it.
+        await asyncio.to_thread(door.tokens.warm_up)
         while True:
             await asyncio.sleep(RENEW_SECONDS)
             try:
@@ -312,9 +309,7 @@ class _Serve:
                 "the fleet file declares nothing, and all VMs would be gone: was it cut off? "
                 "Leave at least one scope in it"
             )
-        # One at a time: whether an address is taken is looked up before it is committed.
-        with self._applying:
-            changes = assembly.registrar.apply(fleet.declarations, Origin.FILE, actor)
+        changes = assembly.registrar.apply(fleet.declarations, Origin.FILE, actor)
         self._fleet_trouble = None
         if fleet.periods != assembly.rules:
             changes = (*changes, "[periods] changed: restart the service to use them")
