@@ -171,6 +171,8 @@ class _Reception:
         body = await _body(request)
         if isinstance(body, Answer):
             return body
+        if body and not self._is_welcome(admitted):
+            return calls.no_token(admitted)
         answer = await self._patiently(route, replace(admitted, body=body), request)
         if answer.status == HTTPStatus.FORBIDDEN:
             # Only what was named told whose it is.
@@ -188,6 +190,12 @@ class _Reception:
             return call
         await self._note_refusal(call, reason)
         return calls.no_token(call) if principal is None else calls.no_right(reason)
+
+    def _is_welcome(self, call: Call) -> bool:
+        """Whether whoever was admitted still is: revoked while it sent a body, or while it waited."""
+        if call.principal is None:
+            return True
+        return self._authority.principal(calls.bearer(call.headers)) == call.principal
 
     async def _note_refusal(self, call: Call, reason: str) -> None:
         what = f"{call.method} {call.path[:PATH_NOTED_MAX]}: {reason}"
@@ -207,6 +215,8 @@ class _Reception:
             if left <= 0 or await request.is_disconnected():
                 break
             await asyncio.sleep(min(LOOK_AGAIN_SECONDS, left))
+            if not self._is_welcome(call):
+                return calls.no_token(call)
             answer = await self._in_a_thread(partial(routes.answer, route, answer.later.call))
         return answer
 

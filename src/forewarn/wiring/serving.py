@@ -72,7 +72,6 @@ class _Serve:
         self._crashed = False
         self._state = "starting"
         self._unpublished: str | None = None
-        self._applying = threading.Lock()
         self._fleet_trouble: str | None = None
 
     async def run(self, on_ready: Callable[[Serving], None]) -> None:
@@ -148,6 +147,7 @@ class _Serve:
             rules=fleet.periods,
             turn=threading.RLock(),
             lane=Lanes(),
+            declaring=threading.Lock(),
             # The file is held by one process at a time.
             writers=Writers.ONE,
         )
@@ -309,9 +309,7 @@ class _Serve:
                 "the fleet file declares nothing, and all VMs would be gone: was it cut off? "
                 "Leave at least one scope in it"
             )
-        # One at a time: whether an address is taken is looked up before it is committed.
-        with self._applying:
-            changes = assembly.registrar.apply(fleet.declarations, Origin.FILE, actor)
+        changes = assembly.registrar.apply(fleet.declarations, Origin.FILE, actor)
         self._fleet_trouble = None
         if fleet.periods != assembly.rules:
             changes = (*changes, "[periods] changed: restart the service to use them")
