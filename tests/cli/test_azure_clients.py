@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -91,6 +92,23 @@ def test_a_shell_takes_the_environment_as_it_is_printed(
 
     told = service.json("env")
     assert done.stdout.splitlines() == [told[variable] for variable in VARIABLES]
+
+
+def test_a_secret_on_a_terminal_comes_with_a_warning(service: ServiceProcess) -> None:
+    terminal, theirs = pty.openpty()
+    done = subprocess.run(
+        [sys.executable, "-m", "forewarn", "env", "--data", str(service.data)],
+        stdout=theirs,
+        stderr=subprocess.PIPE,
+        check=True,
+        text=True,
+        timeout=60,
+    )
+    os.close(theirs)
+    os.close(terminal)
+
+    assert "this shows a secret" in done.stderr
+    assert service.run("env").stderr == ""
 
 
 def test_other_shells_have_a_spelling_of_their_own(service: ServiceProcess, tmp_path: Path) -> None:

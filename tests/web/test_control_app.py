@@ -156,6 +156,13 @@ def test_answers_are_json_that_nobody_keeps(service: Service) -> None:
     assert "server" not in reply.headers
 
 
+def test_a_caller_is_told_who_it_is(service: Service) -> None:
+    told = service.ask("GET", "/fabric/v1/whoami").json
+
+    assert set(told) == {"id", "name", "role", "groups"}
+    assert (told["role"], told["groups"]) == ("operator", [])
+
+
 def test_without_the_token_an_operator_is_a_stranger(service: Service) -> None:
     reply = service.ask("GET", "/fabric/v1/fleet", Authorization="Bearer wrong")
 

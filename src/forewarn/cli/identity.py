@@ -38,8 +38,8 @@ def login(
 
     For example:
 
-        forewarn login --endpoint https://forewarn.example.net:8443 --ca ca.pem --client-id 4f1c...
-        forewarn login --endpoint https://10.0.0.5:8443 --ca ca.pem --credentials shop-team.json
+        forewarn login --endpoint https://10.0.0.5:8443 --ca ca.pem --client-id ann
+        forewarn login --endpoint https://10.0.0.5:8443 --credentials ann.json
         forewarn login --data /var/lib/forewarn
 
     Args:
