@@ -85,6 +85,8 @@ class ControlServer:
                 ws="none",
                 lifespan="on",
                 log_config=None,
+                # What strangers send is no news: it must not fill a disk.
+                log_level="error",
                 access_log=False,
                 # The journal names the true address of the caller, not what a header claims.
                 proxy_headers=False,
