@@ -209,6 +209,17 @@ def test_two_who_want_one_address_at_one_time_do_not_both_get_it() -> None:
         assert sorted(threads.map(attempt, wanted)) == [False, True]
 
 
+def test_nothing_is_withdrawn_that_was_declared_since_somebody_looked() -> None:
+    world = World(WEB)
+    looked = declare(world, replace(BATCH, machines=()))
+    declare(world, BATCH)
+
+    with pytest.raises(Refused, match="changed meanwhile"):
+        world.parts.registrar.withdraw(BATCH.id, Origin.API, OPERATOR, looked.revision)
+
+    assert set(presences(world, BATCH.id)) == {"batch_1", "batch_2"}
+
+
 def test_an_address_may_move_within_a_scope_and_is_free_once_its_machine_is_deleted() -> None:
     world = World()
     declare(world, BATCH)

@@ -226,6 +226,20 @@ def test_a_bug_is_told_and_logged_and_the_next_call_is_answered(
     assert following.status == 200
 
 
+def test_nobody_fills_the_log_with_what_is_not_http(
+    service: Service, caplog: pytest.LogCaptureFixture
+) -> None:
+    upgrade = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n"
+    with caplog.at_level(logging.WARNING):
+        for sent in (b"nonsense\r\n\r\n", upgrade):
+            with service.caller() as caller:
+                caller.sendall(sent)
+                assert caller.recv(100).startswith(b"HTTP/1.1 ")
+        service.stop()
+
+    assert caplog.text == ""
+
+
 def test_a_reader_who_waits_is_told_when_something_happens(service: Service) -> None:
     """Keeps N10: a stream of all changes."""
     end = service.ask("GET", "/fabric/v1/journal").json["cursor"]

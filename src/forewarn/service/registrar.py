@@ -80,13 +80,24 @@ class Registrar:
             # Somebody else has just opened it.
             return self._redeclare(declaration, origin, actor, base_revision)
 
-    def withdraw(self, scope: ScopeId, origin: Origin, actor: Actor) -> Ledger:
+    def withdraw(
+        self, scope: ScopeId, origin: Origin, actor: Actor, base_revision: Revision | None = None
+    ) -> Ledger:
         """Take a source's machines out of one scope: the source no longer declares it.
 
-        Raises: Unknown, Unavailable.
+        With `base_revision`, only if its ledger still is of that revision: nobody loses a machine
+        that was declared since he looked.
+
+        Raises: Unknown, Refused, Unavailable.
         """
         now = self.clock.now()
-        return self.books.amend(scope, lambda ledger: rosters.withdraw(ledger, origin, actor, now))
+
+        def decide(ledger: Ledger) -> Decision:
+            if base_revision not in (None, ledger.revision):
+                raise Refused(f"scope {scope} was changed meanwhile: look again")
+            return rosters.withdraw(ledger, origin, actor, now)
+
+        return self.books.amend(scope, decide)
 
     def remove(
         self, scope: ScopeId, machine: str, actor: Actor, origin: Origin = Origin.API

@@ -29,6 +29,7 @@ from forewarn.core.rights import Right
 from forewarn.errors import Unavailable
 from forewarn.ports.trust import Authority
 from forewarn.web import calls, routes
+from forewarn.web.admission import Admission, Connection
 from forewarn.web.calls import Answer, Call
 from forewarn.web.routes import Route, Table
 from forewarn.web.streaming import Pace, Streams, response
@@ -84,6 +85,8 @@ class ControlServer:
                 ws="none",
                 lifespan="on",
                 log_config=None,
+                # What strangers send is no news: it must not fill a disk.
+                log_level="error",
                 access_log=False,
                 # The journal names the true address of the caller, not what a header claims.
                 proxy_headers=False,
@@ -105,7 +108,31 @@ class ControlServer:
 
 
 class _Server(uvicorn.Server):
-    """A uvicorn that leaves the signals alone: the service as a whole hears them."""
+    """A uvicorn that leaves the signals alone, which the service as a whole hears, and who gets in."""
+
+    _admitting: asyncio.Task[None] | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to serve; connections come in by our own door."""
+        await super().startup([])
+        assert sockets is not None, "bound by whoever knows the address"
+        (bound,) = sockets
+        self._admission = Admission(self._connection, self.config.ssl)
+        self._admitting = asyncio.create_task(self._admission.admit(bound))
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Let nobody in any more, and give the answers under way."""
+        assert self._admitting is not None, "started before it is stopped"
+        self._admitting.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._admitting
+        self._admission.close()
+        await super().shutdown(sockets)
+
+    def _connection(self) -> Connection:
+        return Connection(
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        )
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
