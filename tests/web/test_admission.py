@@ -6,8 +6,9 @@ import asyncio
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,7 +20,10 @@ from uvicorn.lifespan.off import LifespanOff
 from uvicorn.server import ServerState
 
 from forewarn.testing.authorities import local_tls
+from forewarn.testing.control_planes import ControlPlane
+from forewarn.testing.worlds import World
 from forewarn.web.admission import Admission, Connection
+from forewarn.web.app import CALLS_MAX
 
 SECONDS_MAX: Final = 10
 REQUEST: Final = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -139,3 +143,20 @@ def test_whoever_does_not_say_what_he_wants_is_hung_up_on(
                 answer = caller.recv(1000)
         except (ConnectionError, ssl.SSLError):
             return
+
+
+def test_strangers_who_say_nothing_keep_nobody_out() -> None:
+    head = b"POST /adfs/oauth2/token HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n"
+    with ControlPlane(World()) as plane, ExitStack() as stack:
+        for _ in range(CALLS_MAX):
+            caller = socket.create_connection(("127.0.0.1", plane.port), timeout=SECONDS_MAX)
+            stack.enter_context(caller).sendall(head)
+
+        reply = plane.ask("POST", "/adfs/oauth2/token", b"", token="")
+        assert (reply.status, reply.headers["retry-after"]) == (503, "1")
+        assert plane.ask("GET", "/fabric/v1/events").status == 200
+        # They are not waited for as long as somebody who is known.
+        until = time.monotonic() + SECONDS_MAX
+        while reply.status == 503 and time.monotonic() < until:
+            reply = plane.ask("POST", "/adfs/oauth2/token", b"", token="")
+        assert reply.status == 400

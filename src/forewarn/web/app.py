@@ -10,6 +10,7 @@ import asyncio
 import socket
 import ssl
 import threading
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -28,6 +29,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from forewarn.core.rights import Right
 from forewarn.errors import Unavailable
 from forewarn.ports.trust import Authority
+from forewarn.service.suspicion import network
 from forewarn.web import calls, routes
 from forewarn.web.admission import Admission, Connection
 from forewarn.web.calls import Answer, Call
@@ -37,8 +39,12 @@ from forewarn.web.streaming import Pace, Streams, response
 THREADS: Final = 16
 # Under way at one time, those that wait included.
 CALLS_MAX: Final = 256
+# Of those, from callers who show no token, in all and from one network: they cannot keep others out.
+STRANGERS_MAX: Final = 128
+STRANGERS_OF_ONE_MAX: Final = 32
 LOOK_AGAIN_SECONDS: Final = 0.25
 BODY_SECONDS_MAX: Final = 30
+STRANGERS_BODY_SECONDS_MAX: Final = 5
 SHUTDOWN_SECONDS_MAX: Final = 10
 # A refusal is written down, but not whatever a stranger likes to send.
 PATH_NOTED_MAX: Final = 200
@@ -155,6 +161,7 @@ class _Reception:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="control")
         # Touched by the loop's thread only.
         self._under_way = 0
+        self._strangers: Counter[str] = Counter()
         self.streams = Streams(authority, self._in_a_thread, self.closing, pace)
 
     @asynccontextmanager
@@ -184,18 +191,36 @@ class _Reception:
             return routes.answer(route, call)
         if self._under_way >= CALLS_MAX:
             return calls.too_busy()
+        if route.right is Right.ANYBODY:
+            return await self._attended_as_stranger(route, routes.addressed(call, found), request)
         self._under_way += 1
         try:
             return await self._attended(route, routes.addressed(call, found), request)
         finally:
             self._under_way -= 1
 
+    async def _attended_as_stranger(self, route: Route, call: Call, request: Request) -> Answer:
+        place = network(call.address)
+        if (
+            self._strangers[place] >= STRANGERS_OF_ONE_MAX
+            or self._strangers.total() >= STRANGERS_MAX
+        ):
+            return calls.too_busy()
+        self._strangers[place] += 1
+        try:
+            return await self._attended(route, call, request)
+        finally:
+            self._strangers[place] -= 1
+            # Nobody is remembered who has gone.
+            self._strangers += Counter()
+
     async def _attended(self, route: Route, call: Call, request: Request) -> Answer:
         # Before the body is read: who may not ask is not listened to.
         admitted = await self._admitted(route, call)
         if isinstance(admitted, Answer):
             return admitted
-        body = await _body(request)
+        is_known = admitted.principal is not None
+        body = await _body(request, BODY_SECONDS_MAX if is_known else STRANGERS_BODY_SECONDS_MAX)
         if isinstance(body, Answer):
             return body
         if body and not self._is_welcome(admitted):
@@ -262,11 +287,11 @@ def _call(request: Request) -> Call:
     )
 
 
-async def _body(request: Request) -> bytes | Answer:
+async def _body(request: Request, seconds: float) -> bytes | Answer:
     """The body of a request, or the answer to one that is too large or too slow."""
     body = bytearray()
     try:
-        async with asyncio.timeout(BODY_SECONDS_MAX):
+        async with asyncio.timeout(seconds):
             async for chunk in request.stream():
                 body += chunk
                 if len(body) > calls.BODY_BYTES_MAX:
