@@ -150,6 +150,17 @@ def test_what_nobody_knows_is_unknown() -> None:
         webhooks.redeliver(hook.id, 7, OPERATOR)
 
 
+def test_whoever_is_shut_out_is_told_nothing_more() -> None:
+    _, webhooks, _, _ = house()
+    hers = webhooks.add(ASKED, Actor(Role.OWNER, "olga", "10.0.0.1"))
+    others = webhooks.add(ASKED, OPERATOR)
+
+    webhooks.pause_all_of("olga", OPERATOR)
+
+    assert webhooks.get(hers.id).is_paused
+    assert not webhooks.get(others.id).is_paused
+
+
 def test_pausing_what_is_paused_changes_nothing() -> None:
     _, webhooks, store, _ = house()
     hook = webhooks.add(ASKED, OPERATOR)

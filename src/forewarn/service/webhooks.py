@@ -123,6 +123,12 @@ class Webhooks:
         """Go on telling it, from where it was paused."""
         return self._set_paused(webhook, actor, paused=False)
 
+    def pause_all_of(self, name: str, actor: Actor) -> None:
+        """Tell nothing more to what somebody added. Raises: Conflict, Unavailable."""
+        for webhook in self.all():
+            if webhook.created_by == name:
+                self.pause(webhook.id, actor)
+
     def remove(self, webhook: str, actor: Actor) -> None:
         """Remove a webhook with its dead letters. Raises: Unknown, Unavailable."""
         for _ in range(CONFLICTS_MAX):

@@ -98,10 +98,10 @@ class _Serve:
             guests = self._guests(assembly, fleet, counters)
             faces = Faces(
                 control=self._parts(assembly, file, counters, workers, carriers),
-                principals=door.principals,
+                principals=door.principals(carriers.hooks.webhooks.pause_all_of),
                 logins=door.logins,
                 webhooks=carriers.hooks.parts,
-                arm=self._arm(assembly, fleet, door.accounts.tenant()),
+                arm=self._arm(assembly, fleet, door.tenant),
             )
             app = build_app(faces.table(), door.logins)
             control_server = ControlServer(app, control_socket, tls.context)

@@ -6,7 +6,7 @@ import re
 import socket
 import ssl
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,7 +14,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
-from forewarn.core.journal import SERVICE, Role
+from forewarn.core.journal import SERVICE, Actor, Role
 from forewarn.core.rights import Principal
 from forewarn.errors import Malformed, Refused
 from forewarn.ports.clock import Clock
@@ -127,7 +127,17 @@ class Doorkeeper:
     accounts: Accounts
     logins: Logins
     tokens: JwtTokens
-    principals: PrincipalsParts
+    clock: Clock
+    tenant: str
+
+    def principals(self, pause_webhooks_of: Callable[[str, Actor], None]) -> PrincipalsParts:
+        """What people can ask about principals stands on this."""
+        return PrincipalsParts(
+            clock=self.clock,
+            accounts=self.accounts,
+            tenant=self.tenant,
+            pause_webhooks_of=pause_webhooks_of,
+        )
 
 
 def keep_door(
@@ -149,7 +159,7 @@ def keep_door(
         credentials = Credentials(
             client_id=assembly.ids.event_id().lower(),
             client_secret=Argon2Secrets().make(),
-            tenant_id=door.principals.tenant,
+            tenant_id=door.tenant,
             subscription_id=subscription_id,
         )
         # The file comes first: a secret that was lost on the way would open nothing.
@@ -177,8 +187,7 @@ def open_door(assembly: Assembly, token_key: bytes, token_lasts: timedelta) -> D
         suspicion=Suspicion(clock, threading.Lock()),
         token_lasts=token_lasts,
     )
-    parts = PrincipalsParts(clock=clock, accounts=accounts, tenant=tenant)
-    return Doorkeeper(accounts, logins, tokens, parts)
+    return Doorkeeper(accounts, logins, tokens, clock, tenant)
 
 
 def _has_operator(accounts: Accounts) -> bool:
