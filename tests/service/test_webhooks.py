@@ -153,7 +153,7 @@ def test_what_nobody_knows_is_unknown() -> None:
 def test_whoever_is_shut_out_is_told_nothing_more() -> None:
     _, webhooks, _, _ = house()
     hers = webhooks.add(ASKED, Actor(Role.OWNER, "olga", "10.0.0.1"))
-    others = webhooks.add(ASKED, OPERATOR)
+    others = webhooks.add(replace(ASKED, name="siren"), OPERATOR)
 
     webhooks.pause_all_of("olga", OPERATOR)
 
