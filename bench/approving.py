@@ -19,6 +19,7 @@ from bench import callers, measuring
 from bench.contenders import Service
 from bench.fleets import fleet_file, machine_name
 from forewarn.core.journal import What
+from forewarn.stores.sqlite_file import CACHE_KB, LOG_PAGES
 from forewarn.stores.sqlite_schema import MIGRATIONS
 from forewarn.wire import records
 
@@ -150,13 +151,16 @@ def _is_approval(entry: bytes) -> bool:
 def _bare(path: Path, sample: Sample, writes: int, group: int) -> float:
     """Approvals a second if SQLite alone writes their rows, so many approvals in a transaction.
 
-    The same tables, rows, values and syncs; nobody decides, asks or answers, and nothing is
+    The same tables, rows, values, settings and syncs; nobody decides, asks or answers, and nothing is
     started.
     """
     keys = [f"{records.LEDGER_PREFIX}rg1/set-{number}" for number in range(writes)]
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("PRAGMA locking_mode = EXCLUSIVE")
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
+        db.execute(f"PRAGMA cache_size = -{CACHE_KB}")
+        db.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
         db.executescript("".join(MIGRATIONS))
         db.execute("BEGIN IMMEDIATE")
         rows = [(key, sample.ledger) for key in keys]

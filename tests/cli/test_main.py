@@ -42,7 +42,9 @@ EVENT_MEMBERS = {
 COMMANDS = (
     *("announce", "approve", "backup", "cancel", "completion", "events", "fleet", "fleet apply"),
     *("journal", "journal export", "journal prune", "postpone", "principal add", "principal list"),
-    *("principal revoke", "principal rotate", "resolve", "show"),
+    *("principal revoke", "principal rotate", "resolve", "show", "restart", "redeploy", "freeze"),
+    *("evict", "terminate", "stop", "start", "deallocate", "reimage", "wait", "env", "az-setup"),
+    *("login", "logout", "whoami"),
 )
 
 

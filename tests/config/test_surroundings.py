@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from forewarn.config.surroundings import Surroundings
+from forewarn.config.surroundings import Surroundings, inherited
 
 
 def test_the_environment_says_where_the_service_is() -> None:
@@ -35,3 +35,17 @@ def test_an_empty_variable_says_nothing() -> None:
 
 def test_a_process_knows_its_own() -> None:
     assert Surroundings.of_this_process() == Surroundings.from_environ(os.environ)
+
+
+def test_a_user_has_a_place_for_configuration() -> None:
+    def home(**environ: str) -> Path | None:
+        return Surroundings.from_environ(environ).config_home
+
+    assert home(HOME="/home/ann") == Path("/home/ann/.config")
+    assert home(HOME="/home/ann", XDG_CONFIG_HOME="/etc/ann") == Path("/etc/ann")
+    assert home(HOME="/home/ann", XDG_CONFIG_HOME="here") == Path("/home/ann/.config")
+    assert home() is None
+
+
+def test_what_is_started_inherits_the_environment() -> None:
+    assert inherited({"PATH": "/nowhere"}) == {**os.environ, "PATH": "/nowhere"}

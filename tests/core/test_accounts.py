@@ -48,7 +48,8 @@ def test_an_old_secret_goes_on_for_a_while_and_its_tokens_with_it() -> None:
     assert account.honors(1, NOON + HOUR - timedelta(seconds=1))
     assert hashes(account, NOON + HOUR) == ["second"]
     assert not account.honors(1, NOON + HOUR)
-    assert account.honors(2, NOON + HOUR)
+    assert not account.honors(1, NOON + 2 * HOUR)
+    assert account.honors(2, NOON + 2 * HOUR)
 
 
 def test_there_are_never_more_than_two_secrets_and_none_lasts_longer_than_it_was_to() -> None:

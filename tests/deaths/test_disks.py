@@ -18,7 +18,8 @@ pytestmark = pytest.mark.end_to_end
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Disk]:
-    with Disk(tmp_path / "disk", kilobytes=600) as made:
+    # Room for the certificates that the system trusts too, which are copied beside ours.
+    with Disk(tmp_path / "disk", kilobytes=1000) as made:
         yield made
 
 

@@ -144,7 +144,7 @@ def test_what_principal_add_prints_is_a_file_to_log_in_with(
 
     assert listed.returncode == 0, listed.stderr
     assert refused.returncode == 3
-    assert "dashboard is a reader" in refused.stderr
+    assert "dashboard has the role reader" in refused.stderr
 
 
 def test_wrong_secrets_are_slowed_down(service: ServiceProcess) -> None:

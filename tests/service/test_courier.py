@@ -437,6 +437,20 @@ def test_only_some_are_sent_at_a_time_and_one_of_each_scope() -> None:
     assert len(scopes) == satchels.IN_FLIGHT_MAX
 
 
+def test_a_change_that_is_under_way_is_neither_sent_again_nor_overtaken() -> None:
+    """keeps N10: a slow receiver is not flooded, and is told in order."""
+    made, _ = carriage()
+    made.is_slow = True
+    event = made.world.announce(EventType.FREEZE, "web-0")
+    made.settle()
+    made.world.desk.cancel(event.id, OPERATOR)
+
+    made.settle()
+
+    first, *_ = changes(made.world.store)
+    assert [delivery.change for delivery in made.sent] == [first[0]]
+
+
 def test_a_satchel_is_read_into_only_while_there_is_room() -> None:
     post = SimulatedPost(lambda _target, _received: 500)
     made, _ = carriage(post=post)

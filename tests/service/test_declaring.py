@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -26,7 +28,7 @@ from forewarn.core.scopes import (
 from forewarn.core.wishes import IfNotTold, Wish
 from forewarn.errors import Conflict, Refused, Unknown
 from forewarn.fabrics.simulated import Behaviour
-from forewarn.ports.store import Record
+from forewarn.ports.store import CommitId, Lease, Record, Write
 from forewarn.stores.memory import MemoryStore
 from forewarn.testing.faults import FaultyStore
 from forewarn.testing.worlds import NOON, OPERATOR, WEB, World
@@ -60,6 +62,22 @@ class CountingStore(FaultyStore):
     def scan(self, prefix: str, after: str, limit: int) -> Sequence[Record]:
         self.scanned += 1
         return super().scan(prefix, after, limit)
+
+
+class SlowStore(FaultyStore):
+    """Takes its time to commit."""
+
+    pause = 0.0
+
+    def commit(
+        self,
+        commit_id: CommitId,
+        writes: Sequence[Write],
+        journal: Sequence[bytes],
+        lease: Lease | None = None,
+    ) -> Mapping[str, int]:
+        threading.Event().wait(self.pause)
+        return super().commit(commit_id, writes, journal, lease)
 
 
 def declare(world: World, scope: Scope, base: int | None = None) -> Ledger:
@@ -160,6 +178,46 @@ def test_what_another_source_or_machine_has_is_refused(scope: Scope, words: str)
         declare(world, scope)
 
     assert world.parts.directory.scopes() == (WEB.id,)
+
+
+def test_who_has_an_address_in_another_group_is_not_told() -> None:
+    world = World(WEB)
+    thief = replace(DB, resource_group="rg2", machines=WEB.machines[:1])
+
+    with pytest.raises(Refused, match="of a VM of another resource group and of") as refusal:
+        declare(world, thief)
+
+    assert "rg1" not in str(refusal.value)
+
+
+def test_two_who_want_one_address_at_one_time_do_not_both_get_it() -> None:
+    clock = SimulatedClock(NOON)
+    store = SlowStore(MemoryStore(clock))
+    world = World(WEB, clock=clock, store=store)
+    registrar = replace(world.parts.registrar, turn=threading.Lock())
+    store.pause = 0.1
+    wanted = [replace(DB, resource_group=group) for group in ("rg1", "rg2")]
+
+    def attempt(scope: Scope) -> bool:
+        try:
+            registrar.declare(Declaration(scope), Origin.API, OPERATOR)
+        except Refused:
+            return False
+        return True
+
+    with ThreadPoolExecutor(2) as threads:
+        assert sorted(threads.map(attempt, wanted)) == [False, True]
+
+
+def test_nothing_is_withdrawn_that_was_declared_since_somebody_looked() -> None:
+    world = World(WEB)
+    looked = declare(world, replace(BATCH, machines=()))
+    declare(world, BATCH)
+
+    with pytest.raises(Refused, match="changed meanwhile"):
+        world.parts.registrar.withdraw(BATCH.id, Origin.API, OPERATOR, looked.revision)
+
+    assert set(presences(world, BATCH.id)) == {"batch_1", "batch_2"}
 
 
 def test_an_address_may_move_within_a_scope_and_is_free_once_its_machine_is_deleted() -> None:

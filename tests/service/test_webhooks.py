@@ -12,7 +12,14 @@ from forewarn.core.events import EventType
 from forewarn.core.journal import Actor, Role, What
 from forewarn.core.names import ScopeId
 from forewarn.core.targets import Target
-from forewarn.core.webhooks import WEBHOOKS_MAX, ChangeId, DeadLetter, Wanted, WebhookId
+from forewarn.core.webhooks import (
+    WEBHOOKS_MAX,
+    WEBHOOKS_OF_ONE_MAX,
+    ChangeId,
+    DeadLetter,
+    Wanted,
+    WebhookId,
+)
 from forewarn.errors import Conflict, OutcomeUnknown, Refused, Unavailable, Unknown
 from forewarn.ids import RandomIds
 from forewarn.ports.store import CommitId, Cursor, Lease, Write
@@ -121,6 +128,17 @@ def test_there_are_not_too_many() -> None:
         webhooks.add(ASKED, OPERATOR)
 
 
+def test_no_owner_has_them_all() -> None:
+    _, webhooks, _, _ = house()
+    olga, otto = (Actor(Role.OWNER, name, "127.0.0.1") for name in ("olga", "otto"))
+    for number in range(WEBHOOKS_OF_ONE_MAX):
+        webhooks.add(replace(ASKED, name=f"hook-{number}"), olga)
+
+    with pytest.raises(Refused, match="olga has 20 webhooks already: remove one"):
+        webhooks.add(ASKED, olga)
+    webhooks.add(ASKED, otto)
+
+
 def test_what_nobody_knows_is_unknown() -> None:
     _, webhooks, _, _ = house()
     hook = webhooks.add(ASKED, OPERATOR)
@@ -130,6 +148,17 @@ def test_what_nobody_knows_is_unknown() -> None:
             ask("nobody")
     with pytest.raises(Unknown, match="dead letter 7"):
         webhooks.redeliver(hook.id, 7, OPERATOR)
+
+
+def test_whoever_is_shut_out_is_told_nothing_more() -> None:
+    _, webhooks, _, _ = house()
+    hers = webhooks.add(ASKED, Actor(Role.OWNER, "olga", "10.0.0.1"))
+    others = webhooks.add(replace(ASKED, name="siren"), OPERATOR)
+
+    webhooks.pause_all_of("olga", OPERATOR)
+
+    assert webhooks.get(hers.id).is_paused
+    assert not webhooks.get(others.id).is_paused
 
 
 def test_pausing_what_is_paused_changes_nothing() -> None:

@@ -87,6 +87,12 @@ def test_a_fleet_files_set_stays_even_when_it_is_empty(owners: Owners) -> None:
     assert owners.refused("DELETE", WEB_SET)[:2] == (409, "OperationNotAllowed")
 
 
+def test_nobody_makes_a_set_invisible_by_what_is_kept_for_it(owners: Owners) -> None:
+    owners.put(NEW, {"location": "local", "properties": {"forewarn": {"deleting": True}}})
+
+    assert "forewarn" not in owners.get(NEW)["properties"]
+
+
 def test_a_set_that_is_not_there_cannot_be_changed(owners: Owners) -> None:
     assert owners.refused("PATCH", NEW, {})[:2] == (404, "ResourceNotFound")
 

@@ -215,7 +215,9 @@ def test_a_long_list_is_never_one_page() -> None:
     assert seen == [*(f"vm-{number:03}" for number in range(250)), "x"]
 
 
-@pytest.mark.parametrize("top", ["0", "-1", "1001", "x", "", "¹"])
+@pytest.mark.parametrize(
+    "top", ["0", "-1", "1001", "x", "", "¹", "0000000019", f"000000001{'9' * 5000}"]
+)
 def test_a_page_has_a_size(owners: Owners, top: str) -> None:
     answer = owners.refused("GET", f"{compute('rg1')}/virtualMachines?$top={top}")
 
@@ -243,7 +245,9 @@ def test_an_operation_is_polled_until_it_is_over(owners: Owners) -> None:
 
     assert owners.finish(headers) == "Succeeded"
     over = owners.get(status)
-    assert {"startTime", "endTime", "status", "name"} == set(over)
+    assert {"startTime", "endTime", "status", "name", "properties"} == set(over)
+    (placed,) = owners.world.desk.events()
+    assert over["properties"] == {"events": [placed.event.id]}
     result = owners.ask("GET", monitor)
     assert (result.status, result.body) == (200, b"")
 

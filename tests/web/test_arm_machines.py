@@ -495,3 +495,12 @@ def test_what_the_api_made_is_the_apis(owners: Owners) -> None:
     scope = owners.world.parts.books.load(ScopeId("rg1/new-1")).scope
     assert (scope.origin, scope.kind) == (Origin.API, ScopeKind.STANDALONE)
     assert json.loads(scope.machines[0].kept)
+
+
+def test_the_last_thing_that_is_kept_can_be_taken_away_with_another_change(owners: Owners) -> None:
+    owners.put(NEW, {"properties": {"licenseType": "x"}}, 201)
+
+    form = owners.put(NEW, {"tags": {"team": "b"}, "properties": {"licenseType": None}})
+
+    assert form["tags"] == {"team": "b"}
+    assert "licenseType" not in form["properties"]

@@ -257,6 +257,18 @@ def test_a_scale_set_is_gone_with_its_last_instance(owners: Owners) -> None:
     assert owners.ask("DELETE", SS).status == 204
 
 
+def test_a_scale_set_that_may_not_be_deleted_now_is_not_deleted_later() -> None:
+    owners = Owners(replace(TOLD, user_operations_max=1, terminate_notice=None))
+    headers = owners.begin("POST", f"{INSTANCES}/0/restart")
+    assert owners.refused("DELETE", SS)[0] == 409
+
+    owners.finish(headers)
+    for one in machines(owners):
+        owners.finish(owners.begin("DELETE", f"{INSTANCES}/{one}"))
+
+    assert machines(owners) == []
+
+
 def test_an_empty_scale_set_is_gone_at_once(owners: Owners) -> None:
     owners.put(NEW, {"location": "local"}, 201)
 

@@ -156,6 +156,13 @@ def test_answers_are_json_that_nobody_keeps(service: Service) -> None:
     assert "server" not in reply.headers
 
 
+def test_a_caller_is_told_who_it_is(service: Service) -> None:
+    told = service.ask("GET", "/fabric/v1/whoami").json
+
+    assert set(told) == {"id", "name", "role", "groups"}
+    assert (told["role"], told["groups"]) == ("operator", [])
+
+
 def test_without_the_token_an_operator_is_a_stranger(service: Service) -> None:
     reply = service.ask("GET", "/fabric/v1/fleet", Authorization="Bearer wrong")
 
@@ -217,6 +224,20 @@ def test_a_bug_is_told_and_logged_and_the_next_call_is_answered(
     assert b"a bug" not in reply.body
     assert "ZeroDivisionError: a bug" in caplog.text
     assert following.status == 200
+
+
+def test_nobody_fills_the_log_with_what_is_not_http(
+    service: Service, caplog: pytest.LogCaptureFixture
+) -> None:
+    upgrade = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n"
+    with caplog.at_level(logging.WARNING):
+        for sent in (b"nonsense\r\n\r\n", upgrade):
+            with service.caller() as caller:
+                caller.sendall(sent)
+                assert caller.recv(100).startswith(b"HTTP/1.1 ")
+        service.stop()
+
+    assert caplog.text == ""
 
 
 def test_a_reader_who_waits_is_told_when_something_happens(service: Service) -> None:

@@ -36,8 +36,14 @@ def door(world: World, tmp_path: Path) -> Doorkeeper:
 
 
 @pytest.fixture
-def ask(door: Doorkeeper) -> Ask:
-    table = Table(principals.routes(door.principals))
+def paused() -> list[str]:
+    """Whose webhooks were paused."""
+    return []
+
+
+@pytest.fixture
+def ask(door: Doorkeeper, paused: list[str]) -> Ask:
+    table = Table(principals.routes(door.principals(lambda name, _actor: paused.append(name))))
 
     def asked(method: str, path: str, body: object = None, query: str = "") -> tuple[int, Any]:
         found = table.find(path)
@@ -63,7 +69,9 @@ def can_log_in(door: Doorkeeper, client_id: str, secret: str) -> bool:
     return isinstance(door.logins.login(client_id, secret, "10.0.0.9"), Granted)
 
 
-def test_the_life_of_a_principal(ask: Ask, door: Doorkeeper, world: World) -> None:
+def test_the_life_of_a_principal(
+    ask: Ask, door: Doorkeeper, world: World, paused: list[str]
+) -> None:
     body = {"name": "shop", "role": "owner", "groups": ["Shop"]}
     status, added = ask("POST", ROOT, body)
     principal = added["principal"]
@@ -83,6 +91,7 @@ def test_the_life_of_a_principal(ask: Ask, door: Doorkeeper, world: World) -> No
     status, revoked = ask("POST", f"{ROOT}/{principal['id']}/revoke")
     assert (status, revoked["revoked_at"]) == (200, "2030-01-01T12:00:00Z")
     assert not can_log_in(door, principal["id"], rotated["client_secret"])
+    assert paused == ["shop"]
     named = [(entry.what.value, entry.actor.name) for entry in world.journal()]
     assert ("principal added", "ann") in named
     assert ("secret rotated", "ann") in named

@@ -10,7 +10,7 @@ import pytest
 
 from forewarn.core.events import EventSource, EventType
 from forewarn.core.ledgers import Ledger
-from forewarn.core.names import HostName, MachineName, OperationId, ScopeId
+from forewarn.core.names import EventId, HostName, MachineName, OperationId, ScopeId
 from forewarn.core.operations import Ending, Operation, OperationStatus
 from forewarn.core.scopes import Machine, OwnerPolicies, Presence, Scope, ScopeKind
 from forewarn.core.wishes import IfNotTold, Wish
@@ -363,10 +363,12 @@ def test_an_operation_is_told_as_pollers_read_it() -> None:
         resource="/vm",
         group="rg1",
         scope=ScopeId("rg1/web"),
+        event_ids=(EventId("E1"), EventId("E2")),
         principal="olga",
         started_at=NOON,
     )
-    start = {"startTime": "2030-01-01T12:00:00Z", "name": "op"}
+    events = {"events": ["E1", "E2"]}
+    start = {"startTime": "2030-01-01T12:00:00Z", "name": "op", "properties": events}
     end = {"endTime": "2030-01-01T12:00:00Z"}
 
     assert arm_frames.operation(begun) == {**start, "status": "InProgress"}

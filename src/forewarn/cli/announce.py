@@ -6,7 +6,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from forewarn.cli import errands, following
+from forewarn.cli.answers import Announcement
+from forewarn.cli.client import Client
 from forewarn.cli.connection import ANY, Connection
+from forewarn.cli.following import Lookout, Patience
 from forewarn.cli.options import AsJson, Length
 from forewarn.cli.phrases import seconds
 from forewarn.cli.pictures import events_table
@@ -28,6 +32,7 @@ def announce(
     description: str | None = None,
     duration: Length | None = None,
     unannounced: bool = False,
+    patience: Patience = following.NONE,
     as_json: AsJson = False,
     connection: Connection = ANY,
 ) -> None:
@@ -42,6 +47,7 @@ def announce(
         forewarn announce reboot web-0 web-1 --notice 1h --description "new disk"
         forewarn announce redeploy --host host-a --cause predicted-failure
         forewarn announce terminate batch_0 --source user --json
+        forewarn announce freeze web-0 --wait --timeout 20m
 
     Args:
         event_type: What the VMs will undergo; upper and lower case are alike.
@@ -67,9 +73,16 @@ def announce(
         "description": description,
         "unannounced": unannounced,
     }
-    answer = connection.client().announce(wish)
-    if as_json:
-        print_json({"events": answer["events"], "unannounced": answer["unannounced"]})
-        return
+    patience.limit()
+    client = connection.client()
+    _tell(client, client.announce(wish), patience, as_json=as_json)
+
+
+def _tell(client: Client, answer: Announcement, patience: Patience, *, as_json: bool) -> None:
     made = [*answer["events"], *answer["unannounced"]]
-    print_table(events_table(made, SystemClock().now()))
+    if patience.wait:
+        Lookout(client).finish(errands.of_events(made), patience, as_json=as_json)
+    elif as_json:
+        print_json({"events": answer["events"], "unannounced": answer["unannounced"]})
+    else:
+        print_table(events_table(made, SystemClock().now()))

@@ -6,7 +6,7 @@ Instants are ISO 8601 in UTC; what has not happened yet is null.
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 
 class Approval(TypedDict):
@@ -132,6 +132,15 @@ class Principal(TypedDict):
     old_secret_until: str | None
 
 
+class Caller(TypedDict):
+    """Who calls, as the service knows it."""
+
+    id: str
+    name: str
+    role: str
+    groups: list[str]
+
+
 class Principals(TypedDict):
     principals: list[Principal]
 
@@ -149,6 +158,24 @@ class Subscription(TypedDict):
 
     subscriptionId: str
     tenantId: str
+
+
+class OperationFault(TypedDict):
+    code: str
+    message: str
+
+
+class OperationEvents(TypedDict):
+    events: list[str]
+
+
+class Operation(TypedDict):
+    """A long-running operation, as Azure spells it, with the events that it takes."""
+
+    name: str
+    status: str
+    properties: OperationEvents
+    error: NotRequired[OperationFault]
 
 
 class Webhook(TypedDict):

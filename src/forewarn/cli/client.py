@@ -11,6 +11,7 @@ from urllib.parse import quote, urlencode
 from forewarn.cli.answers import (
     AddedWebhook,
     Announcement,
+    Caller,
     Clock,
     DeadLetter,
     Event,
@@ -37,6 +38,10 @@ class Client:
     """Asks a service. Every method raises the families, whoever found the fault."""
 
     transport: Transport
+
+    def caller(self) -> Caller:
+        """Who we are to the service."""
+        return cast("Caller", self._get("/whoami"))
 
     def fleet(self) -> Fleet:
         return cast("Fleet", self._get("/fleet"))

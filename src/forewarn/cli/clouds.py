@@ -15,7 +15,7 @@ from urllib.parse import quote, urlsplit
 
 from forewarn.cli.arm import Arm
 from forewarn.cli.connection import Connection
-from forewarn.cli.transport import Service, Transport
+from forewarn.cli.transport import Service
 from forewarn.config.surroundings import Surroundings
 from forewarn.errors import Refused
 from forewarn.trust import vault
@@ -65,15 +65,15 @@ def reach(connection: Connection) -> Cloud:
 
     Raises: the families.
     """
-    surroundings = Surroundings.of_this_process()
-    service = connection.service(surroundings)
+    transport = connection.transport()
+    service = transport.service
     if service.token:
         raise Refused(
             "an emulator speaks plain HTTP, to which Azure's clients tell no secret: let them talk "
             "to `forewarn serve`"
         )
-    subscription = Arm(Transport(service)).subscription()
-    directory = _directory(service, surroundings.config_home)
+    subscription = Arm(transport).subscription()
+    directory = _directory(service, Surroundings.of_this_process().config_home)
     try:
         return Cloud(
             service=service,

@@ -4,24 +4,32 @@ What is said on the command line wins over the environment, and an address over 
 A service on this machine is found by its data directory, where it leaves its address, the file by
 which its certificate is known, and what its first operator logs in with.
 
+In this order, the first that says where:
+
+1. --endpoint; --data; the address in a --credentials file
+2. FOREWARN_ENDPOINT (before that address, but not before --data); FOREWARN_DATA
+3. what `forewarn login` kept
+4. ./.forewarn, if it is there; /var/lib/forewarn
+
 Who logs in is said by --credentials, else by the operator.json of --data. Where neither is given,
-FOREWARN_CLIENT_ID and FOREWARN_CLIENT_SECRET go with an address; a data directory has its own.
-FOREWARN_DATA's never go to an address: who names a service elsewhere does not mean to show it
-the secret of the one that is here.
+FOREWARN_CLIENT_ID and FOREWARN_CLIENT_SECRET go with an address, and what `forewarn login` kept with
+the one that it was kept for; a data directory has its own. FOREWARN_DATA's never go to an address:
+who names a service elsewhere does not mean to show it the secret of the one that is here.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Final
 
 from cyclopts import Parameter
 
+from forewarn.cli import logins
 from forewarn.cli.client import Client
-from forewarn.cli.transport import Credentials, Service, Session, Transport
+from forewarn.cli.transport import NOBODY, Credentials, Service, Transport
 from forewarn.config.surroundings import Surroundings
 from forewarn.errors import Malformed, Refused, Unavailable
 
@@ -40,8 +48,8 @@ class Connection:
     data: Annotated[
         Path | None,
         Parameter(
-            help="Data directory of a service on this machine; else FOREWARN_DATA, "
-            "./.forewarn or /var/lib/forewarn."
+            help="Data directory of a service on this machine; else FOREWARN_DATA, what "
+            "`forewarn login` kept, ./.forewarn or /var/lib/forewarn."
         ),
     ] = None
     endpoint: Annotated[
@@ -72,19 +80,31 @@ class Connection:
 
     def transport(self) -> Transport:
         """The same for whoever asks in words of his own. Raises: Malformed, Refused, Unavailable."""
-        service = self.service(Surroundings.of_this_process())
-        return Transport(service, Session(service.token))
+        surroundings = Surroundings.of_this_process()
+        service = self.service(surroundings)
+        return Transport(service, logins.session(surroundings.config_home, service))
 
     def service(self, surroundings: Surroundings) -> Service:
-        """The service that is meant. Raises: Malformed, Refused, Unavailable."""
+        """The service that is meant, and as whom. Raises: Malformed, Refused, Unavailable."""
+        place = self.place(surroundings)
+        if place.token:
+            return place
+        return replace(place, credentials=self._credentials(place, surroundings))
+
+    def place(self, surroundings: Surroundings) -> Service:
+        """The service that is meant, as nobody yet. Raises: Malformed, Refused, Unavailable."""
+        kept = None if self.data else logins.load(surroundings.config_home)
         endpoint = self.endpoint or (None if self.data else surroundings.endpoint)
         if endpoint is None and self.credentials is not None and self.data is None:
             endpoint = _read(self.credentials).get("endpoint")
-        if endpoint is None:
-            return self._on_this_machine(self.data or surroundings.data_directory or _usual())
+        data = self.data or surroundings.data_directory
+        if endpoint is None and (data is not None or kept is None):
+            return self._on_this_machine(data or _usual())
+        if kept is not None and endpoint in {None, kept.url}:
+            return replace(kept, ca=self.ca or _kept_ca(self.data) or kept.ca)
+        assert endpoint is not None, "without one, and without a login, it is on this machine"
         return Service(
             url=endpoint,
-            credentials=self._credentials(surroundings),
             ca=self.ca or _kept_ca(self.data) or surroundings.ca,
             remedy="see that it runs there and that its control address can be reached from here",
         )
@@ -92,31 +112,31 @@ class Connection:
     def _on_this_machine(self, data: Path) -> Service:
         remedy = f"start it with `forewarn serve --data {data}`, or name another with --data DIR"
         found = _published(data, remedy)
-        ca, token = found.get("ca"), found.get("token", "")
-        if token and self.credentials is None:
-            nobody = Credentials("", "")
-            return Service(
-                url=found["control"], credentials=nobody, data=data, remedy=remedy, token=token
-            )
+        ca = found.get("ca")
         return Service(
             url=found["control"],
-            credentials=_credentials(self.credentials or data / "operator.json"),
             ca=self.ca or (data / ca if ca else None),
             data=data,
             remedy=remedy,
+            # Who says who he is means to be nobody else.
+            token=found.get("token", "") if self.credentials is None else "",
         )
 
-    def _credentials(self, surroundings: Surroundings) -> Credentials:
+    def _credentials(self, place: Service, surroundings: Surroundings) -> Credentials:
         if self.credentials is not None:
             return _credentials(self.credentials)
-        if self.data is not None:
-            return _credentials(self.data / "operator.json")
-        if surroundings.client_id is None or surroundings.client_secret is None:
+        data = self.data or place.data
+        if data is not None:
+            return _credentials(data / "operator.json")
+        is_told = self.endpoint is not None or surroundings.endpoint is not None
+        if is_told and surroundings.client_id and surroundings.client_secret:
+            return Credentials(surroundings.client_id, surroundings.client_secret)
+        if place.credentials == NOBODY:
             raise Malformed(
                 "an address needs to know who you are: give --credentials FILE or --data DIR, "
-                "or set FOREWARN_CLIENT_ID and FOREWARN_CLIENT_SECRET"
+                "set FOREWARN_CLIENT_ID and FOREWARN_CLIENT_SECRET, or `forewarn login`"
             )
-        return Credentials(surroundings.client_id, surroundings.client_secret)
+        return place.credentials
 
 
 ANY: Final = Connection()

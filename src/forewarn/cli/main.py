@@ -27,11 +27,14 @@ from forewarn.cli import (
     environment,
     events,
     fleet,
+    identity,
     journal,
     principals,
     steps,
+    verbs,
     webhooks,
 )
+from forewarn.cli.following import Unfinished, Unsuccessful
 from forewarn.cli.tables import abandon_output, print_line, writing
 from forewarn.config.tables import Faulty
 from forewarn.errors import Conflict, ForewarnError, Malformed, Refused, Unavailable, Unknown
@@ -43,6 +46,8 @@ STATUS_OF: Final[Mapping[type[ForewarnError], int]] = {
     Refused: 3,
     Conflict: 5,
     Unavailable: 6,
+    Unsuccessful: 7,
+    Unfinished: 8,
 }
 INTERRUPTED: Final = 130
 READER_GONE: Final = 141
@@ -55,13 +60,14 @@ For example:
     forewarn demo
     forewarn events
     forewarn announce freeze web-0 --notice 20m
+    forewarn restart web-0 --wait
     forewarn approve 4F2A
 
 A service on this machine is found by its data directory: --data DIR,
-FOREWARN_DATA, ./.forewarn or /var/lib/forewarn. One elsewhere by --endpoint URL,
---ca FILE and --credentials FILE, or FOREWARN_ENDPOINT, FOREWARN_CA,
-FOREWARN_CLIENT_ID and FOREWARN_CLIENT_SECRET. These options may stand before or
-after the command.\
+FOREWARN_DATA, ./.forewarn or /var/lib/forewarn. One elsewhere by
+`forewarn login`; or by --endpoint URL, --ca FILE and --credentials FILE; or by
+FOREWARN_ENDPOINT, FOREWARN_CA, FOREWARN_CLIENT_ID and FOREWARN_CLIENT_SECRET.
+These options may stand before or after the command.\
 """
 EPILOGUE: Final = """\
 Exit status:
@@ -73,6 +79,8 @@ Exit status:
   4  nothing here has that name
   5  somebody else was faster: look again, then decide again
   6  the service is not running or cannot be reached: try again later
+  7  what was waited for is over, and failed or was canceled
+  8  what was waited for was not over in time: it goes on
 130  you interrupted it (Ctrl-C)
 """
 
@@ -125,6 +133,16 @@ def build(words: Sequence[str] = ()) -> App:
     )
     for function, operands in (
         (announce.announce, "TYPE VM..."),
+        (verbs.restart, "VM..."),
+        (verbs.redeploy, "VM..."),
+        (verbs.freeze, "VM..."),
+        (verbs.evict, "VM..."),
+        (verbs.terminate, "VM..."),
+        (verbs.stop, "VM..."),
+        (verbs.start, "VM..."),
+        (verbs.deallocate, "VM..."),
+        (verbs.reimage, "VM..."),
+        (verbs.wait, "EVENT..."),
         (steps.approve, "EVENT..."),
         (steps.cancel, "EVENT..."),
         (steps.postpone, "EVENT"),
@@ -132,6 +150,9 @@ def build(words: Sequence[str] = ()) -> App:
         (events.events, ""),
         (events.show, "EVENT"),
         (backup.backup, "FILE"),
+        (identity.login, ""),
+        (identity.logout, ""),
+        (identity.whoami, ""),
         (environment.env, ""),
         (az.az_setup, ""),
     ):

@@ -80,7 +80,8 @@ def list_principals(
 def revoke(name: Name, /, *, as_json: AsJson = False, connection: Connection = ANY) -> None:
     """Shut somebody out, at once and for good.
 
-    Its tokens are worth nothing from now on.
+    Its tokens are worth nothing from now on, and the webhooks that it added are
+    paused: `forewarn webhook resume` goes on with one that others need.
 
     For example:
 

@@ -13,9 +13,10 @@ import json
 import ssl
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from http import HTTPStatus
 from ipaddress import ip_address
 from pathlib import Path
@@ -77,12 +78,15 @@ class Credentials:
     client_secret: str = field(repr=False)
 
 
+NOBODY: Final = Credentials("", "")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
     """Where a service is, as whom to speak to it, and what to do if nobody answers there."""
 
     url: str
-    credentials: Credentials
+    credentials: Credentials = NOBODY
     # The file by which its certificate is known; None: what the system trusts.
     ca: Path | None = None
     # Its data directory, where it is on this machine.
@@ -94,9 +98,12 @@ class Service:
 
 @dataclass(slots=True)
 class Session:
-    """The token that was got; "" before the first login."""
+    """The token that was got, "" before the first login; and until when it is good."""
 
     token: str = field(default="", repr=False)
+    expires_at: datetime | None = None
+    # Who else wants to have it.
+    keep: Callable[[Session], None] = lambda _session: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +136,7 @@ class Transport:
         fresh = not self.session.token
         while True:
             if not self.session.token:
-                self.session.token = self._login()
+                self.log_in()
             headers["Authorization"] = f"Bearer {self.session.token}"
             reply = self._exchange(method, target, body, headers, seconds)
             if reply.status != HTTPStatus.UNAUTHORIZED or fresh:
@@ -145,7 +152,8 @@ class Transport:
             raise self._stranger(reply.status) from None
         return content
 
-    def _login(self) -> str:
+    def log_in(self) -> None:
+        """Get a new token."""
         who = self.service.credentials
         form = {
             "grant_type": "client_credentials",
@@ -160,14 +168,17 @@ class Transport:
         try:
             answer = json.loads(reply.content)
             if status < HTTPStatus.BAD_REQUEST:
-                return str(answer["access_token"])
+                self.session.token = str(answer["access_token"])
+                self.session.expires_at = _instant(answer.get("expires_on"))
+                self.session.keep(self.session)
+                return
             reason = str(answer["error_description"])
         except (ValueError, KeyError, TypeError):
             raise self._stranger(status) from None
         if status == HTTPStatus.UNAUTHORIZED:
             raise Refused(
                 f"the service at {self.service.url} does not know {who.client_id} by this secret: "
-                "give others with --data DIR or --credentials FILE"
+                "give others with --data DIR or --credentials FILE, or `forewarn login` again"
             )
         family = Malformed if status == HTTPStatus.BAD_REQUEST else Unavailable
         raise family(reason)
@@ -261,6 +272,12 @@ def _patience(seconds: float) -> Iterator[None]:
 def _reason(error: Exception) -> str:
     """The words of an error, without its number."""
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
+def _instant(seconds: object) -> datetime | None:
+    """An instant as logins spell it: seconds since 1970, as a number or in digits."""
+    digits = str(seconds)
+    return datetime.fromtimestamp(int(digits), UTC) if digits.isdecimal() else None
 
 
 def _split(url: str) -> SplitResult | None:

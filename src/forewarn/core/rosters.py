@@ -264,7 +264,8 @@ def _merged(before: Scope, declared: Declaration, origin: Origin) -> tuple[Machi
             settled.add(machine.name)
             machine = replace(machine, update_domain=known.update_domain)
         # A machine that was preempted or terminated does not come back by being declared still.
-        kept = machine.kept or known.kept
+        # What is kept is the API's to say; a file that says nothing takes nothing away.
+        kept = machine.kept if origin is Origin.API else known.kept
         machines.append(replace(machine, origin=origin, presence=known.presence, kept=kept))
     machines += (replace(machine, origin=origin) for machine in wanted.values())
     return scopes.spread(machines, settled, count)

@@ -20,6 +20,8 @@ WebhookId = NewType("WebhookId", str)
 ChangeId = NewType("ChangeId", str)
 
 WEBHOOKS_MAX: Final = 100
+# Of one owner, so that none takes all of them.
+WEBHOOKS_OF_ONE_MAX: Final = 20
 
 BACK_OFF_FIRST: Final = timedelta(seconds=1)
 BACK_OFF_MAX: Final = timedelta(minutes=10)

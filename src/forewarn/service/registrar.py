@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass, field
 from typing import Final
 
 from forewarn.core import rosters
@@ -31,6 +31,9 @@ class Registrar:
     clock: Clock
     books: Books
     identities: Identities
+    # Where several threads declare, a lock: whether an address is taken is looked up before it is
+    # committed.
+    turn: AbstractContextManager[object] = field(default_factory=nullcontext)
 
     def apply(
         self, declarations: Sequence[Declaration], origin: Origin, actor: Actor
@@ -44,9 +47,10 @@ class Registrar:
         """
         for _ in range(ATTEMPTS_MAX - 1):
             # Somebody else has just declared one of the new scopes: look again.
-            with suppress(Conflict):
+            with suppress(Conflict), self.turn:
                 return self._apply(declarations, origin, actor)
-        return self._apply(declarations, origin, actor)
+        with self.turn:
+            return self._apply(declarations, origin, actor)
 
     def declare(
         self,
@@ -65,23 +69,35 @@ class Registrar:
         scope is of another kind; Conflict if it is of another revision; Unavailable.
         """
         scope = declaration.scope.id
-        with suppress(Unknown):
+        with self.turn:
+            with suppress(Unknown):
+                return self._redeclare(declaration, origin, actor, base_revision)
+            if base_revision not in (None, 0):
+                raise Conflict([records.key(scope)])
+            with suppress(Conflict):
+                self.books.open((self._declared(_blank(declaration), declaration, origin, actor),))
+                return self.books.load(scope)
+            # Somebody else has just opened it.
             return self._redeclare(declaration, origin, actor, base_revision)
-        if base_revision not in (None, 0):
-            raise Conflict([records.key(scope)])
-        with suppress(Conflict):
-            self.books.open((self._declared(_blank(declaration), declaration, origin, actor),))
-            return self.books.load(scope)
-        # Somebody else has just opened it.
-        return self._redeclare(declaration, origin, actor, base_revision)
 
-    def withdraw(self, scope: ScopeId, origin: Origin, actor: Actor) -> Ledger:
+    def withdraw(
+        self, scope: ScopeId, origin: Origin, actor: Actor, base_revision: Revision | None = None
+    ) -> Ledger:
         """Take a source's machines out of one scope: the source no longer declares it.
 
-        Raises: Unknown, Unavailable.
+        With `base_revision`, only if its ledger still is of that revision: nobody loses a machine
+        that was declared since he looked.
+
+        Raises: Unknown, Refused, Unavailable.
         """
         now = self.clock.now()
-        return self.books.amend(scope, lambda ledger: rosters.withdraw(ledger, origin, actor, now))
+
+        def decide(ledger: Ledger) -> Decision:
+            if base_revision not in (None, ledger.revision):
+                raise Refused(f"scope {scope} was changed meanwhile: look again")
+            return rosters.withdraw(ledger, origin, actor, now)
+
+        return self.books.amend(scope, decide)
 
     def remove(
         self, scope: ScopeId, machine: str, actor: Actor, origin: Origin = Origin.API
@@ -152,11 +168,16 @@ class Registrar:
         _refuse_shared_addresses({scope.id: decision})
         for machine, address in _addresses(scope):
             owner = self.identities.owner(address)
-            if owner is not None and owner.scope != scope.id:
-                raise Refused(
-                    f"{address} is the address of {owner.machine} of scope {owner.scope} and "
-                    f"of {machine.name} of scope {scope.id}: {_ONE_OWNER}"
-                )
+            if owner is None or owner.scope == scope.id:
+                continue
+            other = f"{owner.machine} of scope {owner.scope}"
+            if owner.scope.partition("/")[0] != scope.resource_group.lower():
+                # Who has it is no business of whoever may ask for another group.
+                other = "a VM of another resource group"
+            raise Refused(
+                f"{address} is the address of {other} and of {machine.name} of scope {scope.id}: "
+                f"{_ONE_OWNER}"
+            )
 
     def _apply(
         self, declarations: Sequence[Declaration], origin: Origin, actor: Actor

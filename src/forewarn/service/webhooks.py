@@ -8,11 +8,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
-from forewarn.core.journal import Actor, Entry, What
+from forewarn.core.journal import Actor, Entry, Role, What
 from forewarn.core.names import ScopeId
 from forewarn.core.targets import Target
 from forewarn.core.webhooks import (
     WEBHOOKS_MAX,
+    WEBHOOKS_OF_ONE_MAX,
     ChangeId,
     DeadLetter,
     Form,
@@ -82,6 +83,9 @@ class Webhooks:
         there = self.all()
         if len(there) >= WEBHOOKS_MAX:
             raise Refused(f"there are {WEBHOOKS_MAX} webhooks already: remove one")
+        own = sum(known.created_by == actor.name for known in there)
+        if actor.role is not Role.OPERATOR and own >= WEBHOOKS_OF_ONE_MAX:
+            raise Refused(f"{actor.name} has {own} webhooks already: remove one")
         if any(known.name.lower() == asked.name.lower() for known in there):
             raise Refused(f"a webhook is called {asked.name} already: give another name")
         webhook = Webhook(
@@ -118,6 +122,12 @@ class Webhooks:
     def resume(self, webhook: str, actor: Actor) -> Webhook:
         """Go on telling it, from where it was paused."""
         return self._set_paused(webhook, actor, paused=False)
+
+    def pause_all_of(self, name: str, actor: Actor) -> None:
+        """Tell nothing more to what somebody added. Raises: Conflict, Unavailable."""
+        for webhook in self.all():
+            if webhook.created_by == name:
+                self.pause(webhook.id, actor)
 
     def remove(self, webhook: str, actor: Actor) -> None:
         """Remove a webhook with its dead letters. Raises: Unknown, Unavailable."""

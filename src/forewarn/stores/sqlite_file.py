@@ -30,8 +30,8 @@ _PRIVATE: Final = 0o600
 _PAGES_AT_ONCE: Final = 128
 # What is written again and again is found in memory, and goes from the log to its place in larger
 # helpings. The log is synced with every commit either way.
-_CACHE_KB: Final = 16_384
-_LOG_PAGES: Final = 4_000
+CACHE_KB: Final = 16_384
+LOG_PAGES: Final = 4_000
 
 # What went wrong, by SQLite's primary result code, and what to do next. A code that is not
 # here is a bug of ours, and crashes.
@@ -205,8 +205,8 @@ def _configure(db: Connection, path: Path) -> None:
     if mode != "wal":
         raise Refused(f"the database {path} cannot have a write-ahead log: use a local disk")
     db.execute("PRAGMA synchronous = FULL")
-    db.execute(f"PRAGMA cache_size = -{_CACHE_KB}")
-    db.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
+    db.execute(f"PRAGMA cache_size = -{CACHE_KB}")
+    db.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
 
 
 def _schema_version(db: Connection, path: Path, *, newest: int) -> int:

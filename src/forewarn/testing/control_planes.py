@@ -124,7 +124,7 @@ def faces(world: World, extras: Extras) -> Faces:
     hooks = assemble_hooks(world.parts, extras.post, SUBSCRIPTION)
     return Faces(
         control=control_parts(world, extras, hooks.counts),
-        principals=door.principals,
+        principals=door.principals(hooks.webhooks.pause_all_of),
         logins=door.logins,
         webhooks=hooks.parts,
         arm=arm_parts(world),

@@ -20,12 +20,16 @@ ROUNDS: Final = 2
 # Hashing takes a core and 19 MB: a flood of logins must not take all of them.
 AT_ONCE_MAX: Final = 2
 WAIT_SECONDS_MAX: Final = 5.0
+# Whoever waits occupies a thread of the control plane: fewer than it has, or a flood of logins
+# keeps everybody else waiting.
+WAITING_MAX: Final = 6
 
 
 class Argon2Secrets:
     """Makes secrets of 256 bits, and hashes them slowly."""
 
     def __init__(self) -> None:
+        self._places = threading.BoundedSemaphore(AT_ONCE_MAX + WAITING_MAX)
         self._turns = threading.BoundedSemaphore(AT_ONCE_MAX)
 
     def make(self) -> str:
@@ -56,9 +60,15 @@ class Argon2Secrets:
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        if not self._turns.acquire(timeout=WAIT_SECONDS_MAX):
-            raise Unavailable("too many log in at one time: try again")
-        try:
+        with _held(self._places, 0), _held(self._turns, WAIT_SECONDS_MAX):
             yield
-        finally:
-            self._turns.release()
+
+
+@contextmanager
+def _held(places: threading.BoundedSemaphore, seconds: float) -> Iterator[None]:
+    if not places.acquire(timeout=seconds):
+        raise Unavailable("too many log in at one time: try again")
+    try:
+        yield
+    finally:
+        places.release()

@@ -10,6 +10,7 @@ import asyncio
 import socket
 import ssl
 import threading
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -28,7 +29,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from forewarn.core.rights import Right
 from forewarn.errors import Unavailable
 from forewarn.ports.trust import Authority
+from forewarn.service.suspicion import network
 from forewarn.web import calls, routes
+from forewarn.web.admission import Admission, Connection
 from forewarn.web.calls import Answer, Call
 from forewarn.web.routes import Found, Route
 from forewarn.web.streaming import Pace, Streams, response
@@ -36,8 +39,12 @@ from forewarn.web.streaming import Pace, Streams, response
 THREADS: Final = 16
 # Under way at one time, those that wait included.
 CALLS_MAX: Final = 256
+# Of those, from callers who show no token, in all and from one network: they cannot keep others out.
+STRANGERS_MAX: Final = 128
+STRANGERS_OF_ONE_MAX: Final = 32
 LOOK_AGAIN_SECONDS: Final = 0.25
 BODY_SECONDS_MAX: Final = 30
+STRANGERS_BODY_SECONDS_MAX: Final = 5
 SHUTDOWN_SECONDS_MAX: Final = 10
 # A refusal is written down, but not whatever a stranger likes to send.
 PATH_NOTED_MAX: Final = 200
@@ -92,6 +99,8 @@ class ControlServer:
                 ws="none",
                 lifespan="on",
                 log_config=None,
+                # What strangers send is no news: it must not fill a disk.
+                log_level="error",
                 access_log=False,
                 # The journal names the true address of the caller, not what a header claims.
                 proxy_headers=False,
@@ -113,7 +122,31 @@ class ControlServer:
 
 
 class _Server(uvicorn.Server):
-    """A uvicorn that leaves the signals alone: the service as a whole hears them."""
+    """A uvicorn that leaves the signals alone, which the service as a whole hears, and who gets in."""
+
+    _admitting: asyncio.Task[None] | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to serve; connections come in by our own door."""
+        await super().startup([])
+        assert sockets is not None, "bound by whoever knows the address"
+        (bound,) = sockets
+        self._admission = Admission(self._connection, self.config.ssl)
+        self._admitting = asyncio.create_task(self._admission.admit(bound))
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Let nobody in any more, and give the answers under way."""
+        assert self._admitting is not None, "started before it is stopped"
+        self._admitting.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._admitting
+        self._admission.close()
+        await super().shutdown(sockets)
+
+    def _connection(self) -> Connection:
+        return Connection(
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        )
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -136,6 +169,7 @@ class _Reception:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="control")
         # Touched by the loop's thread only.
         self._under_way = 0
+        self._strangers: Counter[str] = Counter()
         self.streams = Streams(authority, self._in_a_thread, self.closing, pace)
 
     @asynccontextmanager
@@ -165,20 +199,40 @@ class _Reception:
             return routes.answer(route, call)
         if self._under_way >= CALLS_MAX:
             return calls.too_busy()
+        if route.right is Right.ANYBODY:
+            return await self._attended_as_stranger(route, routes.addressed(call, found), request)
         self._under_way += 1
         try:
             return await self._attended(route, routes.addressed(call, found), request)
         finally:
             self._under_way -= 1
 
+    async def _attended_as_stranger(self, route: Route, call: Call, request: Request) -> Answer:
+        place = network(call.address)
+        if (
+            self._strangers[place] >= STRANGERS_OF_ONE_MAX
+            or self._strangers.total() >= STRANGERS_MAX
+        ):
+            return calls.too_busy()
+        self._strangers[place] += 1
+        try:
+            return await self._attended(route, call, request)
+        finally:
+            self._strangers[place] -= 1
+            # Nobody is remembered who has gone.
+            self._strangers += Counter()
+
     async def _attended(self, route: Route, call: Call, request: Request) -> Answer:
         # Before the body is read: who may not ask is not listened to.
         admitted = await self._admitted(route, call)
         if isinstance(admitted, Answer):
             return admitted
-        body = await _body(request)
+        is_known = admitted.principal is not None
+        body = await _body(request, BODY_SECONDS_MAX if is_known else STRANGERS_BODY_SECONDS_MAX)
         if isinstance(body, Answer):
             return body
+        if body and not self._is_welcome(admitted):
+            return calls.no_token(admitted)
         answer = await self._patiently(route, replace(admitted, body=body), request)
         if answer.status == HTTPStatus.FORBIDDEN:
             # Only what was named told whose it is.
@@ -196,6 +250,12 @@ class _Reception:
             return call
         await self._note_refusal(call, reason)
         return calls.no_token(call) if principal is None else calls.no_right(reason)
+
+    def _is_welcome(self, call: Call) -> bool:
+        """Whether whoever was admitted still is: revoked while it sent a body, or while it waited."""
+        if call.principal is None:
+            return True
+        return self._authority.principal(calls.bearer(call.headers)) == call.principal
 
     async def _note_refusal(self, call: Call, reason: str) -> None:
         what = f"{call.method} {call.path[:PATH_NOTED_MAX]}: {reason}"
@@ -215,6 +275,8 @@ class _Reception:
             if left <= 0 or await request.is_disconnected():
                 break
             await asyncio.sleep(min(LOOK_AGAIN_SECONDS, left))
+            if not self._is_welcome(call):
+                return calls.no_token(call)
             answer = await self._in_a_thread(partial(routes.answer, route, answer.later.call))
         return answer
 
@@ -233,11 +295,11 @@ def _call(request: Request) -> Call:
     )
 
 
-async def _body(request: Request) -> bytes | Answer:
+async def _body(request: Request, seconds: float) -> bytes | Answer:
     """The body of a request, or the answer to one that is too large or too slow."""
     body = bytearray()
     try:
-        async with asyncio.timeout(BODY_SECONDS_MAX):
+        async with asyncio.timeout(seconds):
             async for chunk in request.stream():
                 body += chunk
                 if len(body) > calls.BODY_BYTES_MAX:

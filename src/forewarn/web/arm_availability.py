@@ -91,7 +91,7 @@ def _delete(parts: ArmParts, call: Call) -> Answer:
         raise Refused(f"availability set '{scope.name}' has VMs: delete {names} first")
     if scope.origin is not Origin.API:
         raise Refused(f"availability set '{scope.name}' is the fleet file's: take it out there")
-    parts.registrar.withdraw(scope.id, Origin.API, call.actor)
+    parts.registrar.withdraw(scope.id, Origin.API, call.actor, ledger.revision)
     return nothing()
 
 

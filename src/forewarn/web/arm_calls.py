@@ -6,6 +6,7 @@ lists come in pages; what takes its time is answered 202 with the address of an 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -178,7 +179,8 @@ def listed(call: Call, found: Iterable[Shown]) -> Answer:
 def _page_size(text: str | None) -> int:
     if text is None:
         return PAGE_DEFAULT
-    if not text.isascii() or not text.isdecimal() or not 1 <= int(text[:9]) <= PAGE_MAX:
+    # Bounded before it is read: a number of thousands of digits cannot be.
+    if re.fullmatch(r"[0-9]{1,9}", text) is None or not 1 <= int(text) <= PAGE_MAX:
         raise Malformed(f"$top is a whole number from 1 to {PAGE_MAX}, not {text[:50]!r}")
     return int(text)
 

@@ -47,7 +47,7 @@ def open_scope(parts: ArmParts, declared: Declaration, actor: Actor) -> Ledger:
         )
     if before is not None and before.scope.origin is Origin.API:
         # What is left of one that was deleted: its policies died with it.
-        before = parts.registrar.withdraw(scope.id, Origin.API, actor)
+        before = parts.registrar.withdraw(scope.id, Origin.API, actor, before.revision)
     revision = Revision(0) if before is None else before.revision
     return parts.registrar.declare(declared, Origin.API, actor, revision)
 

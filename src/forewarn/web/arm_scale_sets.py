@@ -14,6 +14,7 @@ from forewarn.core.names import MachineName
 from forewarn.core.rights import Right
 from forewarn.core.rosters import Declaration
 from forewarn.core.scopes import Machine, Origin, Scope, ScopeKind
+from forewarn.errors import Refused
 from forewarn.web import arm_declaring, arm_places, arm_verbs
 from forewarn.web.arm_calls import (
     ALL_COMPUTE,
@@ -124,7 +125,12 @@ def _delete(parts: ArmParts, call: Call) -> Answer:
     # Said first: whatever happens to the last instance, it is known what was wanted.
     parts.registrar.keep(ledger.scope.id, None, _marked(ledger.scope.kept), call.actor)
     targets = _targets(parts, ledger, arm.machines(ledger.scope))
-    operation = arm_verbs.begin(parts, call, targets, arm_verbs.DELETE)
+    try:
+        operation = arm_verbs.begin(parts, call, targets, arm_verbs.DELETE)
+    except Refused:
+        # It is not to go: its last instance must not take it along one day.
+        parts.registrar.keep(ledger.scope.id, None, ledger.scope.kept, call.actor)
+        raise
     return accepted(parts, call, operation)
 
 

@@ -30,6 +30,7 @@ from forewarn.web.rows import Row, routes_of
 from forewarn.wire import control as wire
 from forewarn.wire import control_forms as forms
 from forewarn.wire.control_forms import names_of
+from forewarn.wire.principals import CallerForm
 
 _GUID: Final = re.compile(r"\{?[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\}?")
 
@@ -52,6 +53,14 @@ def _readiness(parts: ControlParts, _call: Call) -> Answer:
 def _metrics(parts: ControlParts, _call: Call) -> Answer:
     body = parts.metrics.exposition()
     return Answer(status=HTTPStatus.OK, body=body, content_type=CONTENT_TYPE)
+
+
+# -- the caller ------------------------------------------------------------------------------
+
+
+def _caller(_parts: ControlParts, call: Call) -> Answer:
+    who = call.caller
+    return reply(CallerForm(id=who.id, name=who.name, role=who.role.value, groups=who.groups))
 
 
 # -- fleet -----------------------------------------------------------------------------------
@@ -197,6 +206,17 @@ ROWS: Final = (
     Row("GET", "/healthz", Right.ANYBODY, _health),
     Row("GET", "/readyz", Right.ANYBODY, _readiness),
     Row("GET", "/metrics", Right.ANYBODY, _metrics),
+    Row(
+        "GET",
+        "/fabric/v1/whoami",
+        Right.READ,
+        _caller,
+        Described(
+            name="showCaller",
+            summary="Show who is calling: its name, its role and its resource groups.",
+            answers={HTTPStatus.OK: CallerForm},
+        ),
+    ),
     Row(
         "GET",
         "/fabric/v1/fleet",

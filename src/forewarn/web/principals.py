@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from http import HTTPStatus
 from typing import Final
 
 from forewarn.core.accounts import Account
+from forewarn.core.journal import Actor
 from forewarn.core.rights import Right
 from forewarn.ports.clock import Clock
 from forewarn.service.accounts import Accounts
@@ -28,6 +30,8 @@ class PrincipalsParts:
     clock: Clock
     accounts: Accounts
     tenant: str
+    # Stops what somebody left behind from telling it things.
+    pause_webhooks_of: Callable[[str, Actor], None]
 
 
 def _list(parts: PrincipalsParts, _call: Call) -> Answer:
@@ -54,7 +58,9 @@ def _rotate(parts: PrincipalsParts, call: Call) -> Answer:
 
 def _revoke(parts: PrincipalsParts, call: Call) -> Answer:
     forms.load(forms.Nothing, call.body)
-    return reply(_form(parts, parts.accounts.revoke(call.names["principal"], call.actor)))
+    revoked = parts.accounts.revoke(call.names["principal"], call.actor)
+    parts.pause_webhooks_of(revoked.principal.name, call.actor)
+    return reply(_form(parts, revoked))
 
 
 def _told_once(parts: PrincipalsParts, account: Account, secret: str, status: HTTPStatus) -> Answer:

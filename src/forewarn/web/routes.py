@@ -100,7 +100,8 @@ def why_not(route: Route, call: Call) -> str | None:
     principal = call.principal
     assert principal is not None, "whoever shows no valid token does not come so far"
     if not rights.may(principal, route.right):
-        return f"{principal.name} is a {principal.role.value}: this takes the right to {route.right.value}"
+        role, right = principal.role.value, route.right.value
+        return f"{principal.name} has the role {role}: this takes the right to {right}"
     group = call.names.get(GROUP)
     if group is not None and not rights.sees(principal, group):
         return f"{principal.name} has no right to the resource group {group}"

@@ -78,6 +78,8 @@ def operation(operation: Operation) -> Json:
         "startTime": f"{operation.started_at:%FT%TZ}",
         "status": operation.status.value,
         "name": operation.id,
+        # Ours: by which its caller can look up who was asked, and who approved.
+        "properties": {"events": list(operation.event_ids)},
     }
     ending = operation.ending
     if ending is not None:

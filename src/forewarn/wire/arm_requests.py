@@ -270,6 +270,8 @@ OURS_OF_A_SET: Final[tuple[Path, ...]] = (
     ("dependsOn",),
     ("properties", "platformUpdateDomainCount"),
     ("properties", "virtualMachines"),
+    # What is kept there says that the set is to go, and that is for us to say.
+    ("properties", "forewarn"),
 )
 
 

@@ -130,6 +130,15 @@ def checked_groups(role: Role, groups: Sequence[str]) -> tuple[str, ...]:
 # -- what is told ----------------------------------------------------------------------------
 
 
+class CallerForm(Form, frozen=True, kw_only=True):
+    """Who is calling, and what it may concern itself with; no groups: all of them, as its role has it."""
+
+    id: str
+    name: str
+    role: str
+    groups: Sequence[str]
+
+
 class PrincipalForm(Form, frozen=True, kw_only=True):
     """A principal. Its secrets are never shown again."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from forewarn.core.ledgers import Ledger
@@ -79,10 +79,11 @@ def assemble(  # noqa: PLR0913 - every port, by name
     rules: Periods,
     turn: AbstractContextManager[object] | None = None,
     lane: Lane | None = None,
+    declaring: AbstractContextManager[object] | None = None,
     endpoints: Endpoints = Endpoints.ONE,
     writers: Writers = Writers.SEVERAL,
 ) -> Assembly:
-    """Put a service together over these ports; `turn` and `lane` are locks for many threads."""
+    """Put a service together over these ports; the locks are for many threads."""
     board = Board()
     books = Books(store, ids, turn, lane, board.ledger, writers)
     directory = Directory()
@@ -101,7 +102,7 @@ def assemble(  # noqa: PLR0913 - every port, by name
         directory=directory,
         desk=desk,
         conductor=Conductor(clock, books, board, fabric, attendance, rules),
-        registrar=Registrar(clock, books, identities),
+        registrar=Registrar(clock, books, identities, declaring or nullcontext()),
         journals=journals,
         operations=Operations(clock, ids, store, books, desk, journals),
         feed=Feed(store, books, board),

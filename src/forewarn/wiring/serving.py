@@ -73,7 +73,6 @@ class _Serve:
         self._crashed = False
         self._state = "starting"
         self._unpublished: str | None = None
-        self._applying = threading.Lock()
         self._fleet_trouble: str | None = None
         self._renewal: Renewal | None = None
         self._ground = settings.ground or RealGround(settings.data, settings.trust)
@@ -91,11 +90,11 @@ class _Serve:
             control_socket = stack.enter_context(listening(*settings.control))
             entrance = self._ground.entrance(settings.control[0])
             board = Switchboard(await self._begin(bound, fleet, None))
+            stack.callback(board.end)
             self._renewal = Renewal(board, partial(self._begin, bound, fleet), bound, loop)
             control_server = ControlServer(
                 build_app(board, board), control_socket, entrance.context
             )
-            stack.callback(board.end)
             await board.running.open(self._renewal.places if self._ground.is_renewable else bound)
             serving_control = asyncio.create_task(control_server.serve())
             self._watch_signals(loop, board)
@@ -143,10 +142,10 @@ class _Serve:
             emulator = ground.emulator(footing, assembly, workers, look, self._reset)
             faces = Faces(
                 control=self._parts(assembly, footing, counters, workers, carriers),
-                principals=door.principals,
+                principals=door.principals(carriers.hooks.webhooks.pause_all_of),
                 logins=door.logins,
                 webhooks=carriers.hooks.parts,
-                arm=self._arm(assembly, fleet, door.accounts.tenant()),
+                arm=self._arm(assembly, fleet, door.tenant),
                 emulator=emulator,
             )
             return Running(
@@ -176,6 +175,7 @@ class _Serve:
             rules=fleet.periods,
             turn=threading.RLock(),
             lane=Lanes(),
+            declaring=threading.Lock(),
             # The file is held by one process at a time.
             writers=Writers.ONE,
         )
@@ -347,9 +347,7 @@ class _Serve:
                 "the fleet file declares nothing, and all VMs would be gone: was it cut off? "
                 "Leave at least one scope in it"
             )
-        # One at a time: whether an address is taken is looked up before it is committed.
-        with self._applying:
-            changes = assembly.registrar.apply(fleet.declarations, Origin.FILE, actor)
+        changes = assembly.registrar.apply(fleet.declarations, Origin.FILE, actor)
         self._fleet_trouble = None
         if fleet.periods != assembly.rules:
             changes = (*changes, "[periods] changed: restart the service to use them")

@@ -15,7 +15,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
-from forewarn.core.journal import SERVICE, Role
+from forewarn.core.journal import SERVICE, Actor, Role
 from forewarn.core.rights import Principal
 from forewarn.errors import Malformed, Refused
 from forewarn.ports.clock import Clock
@@ -129,8 +129,18 @@ class Doorkeeper:
     accounts: Accounts
     logins: Logins
     tokens: JwtTokens
-    principals: PrincipalsParts
+    clock: Clock
+    tenant: str
     authority: Authority
+
+    def principals(self, pause_webhooks_of: Callable[[str, Actor], None]) -> PrincipalsParts:
+        """What people can ask about principals stands on this."""
+        return PrincipalsParts(
+            clock=self.clock,
+            accounts=self.accounts,
+            tenant=self.tenant,
+            pause_webhooks_of=pause_webhooks_of,
+        )
 
     def knowing(self, authority: Authority) -> Doorkeeper:
         """The same door, with somebody else to tell whom a token stands for."""
@@ -156,7 +166,7 @@ def keep_door(
         credentials = Credentials(
             client_id=assembly.ids.event_id().lower(),
             client_secret=Argon2Secrets().make(),
-            tenant_id=door.principals.tenant,
+            tenant_id=door.tenant,
             subscription_id=subscription_id,
         )
         # The file comes first: a secret that was lost on the way would open nothing.
@@ -186,8 +196,7 @@ def open_door(
         suspicion=Suspicion(clock, threading.Lock()),
         token_lasts=token_lasts,
     )
-    parts = PrincipalsParts(clock=clock, accounts=accounts, tenant=tenant)
-    return Doorkeeper(accounts, logins, tokens, parts, logins)
+    return Doorkeeper(accounts, logins, tokens, clock, tenant, logins)
 
 
 def _has_operator(accounts: Accounts) -> bool:
