@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from forewarn.cli import logins
 from forewarn.cli.client import Client
 from forewarn.cli.connection import Connection
-from forewarn.cli.transport import Credentials, Service, Transport
+from forewarn.cli.transport import NOBODY, Credentials, Service, Transport
 from forewarn.config.surroundings import Surroundings
 from forewarn.errors import Malformed, Unavailable
 
@@ -50,6 +51,28 @@ def test_a_data_directory_has_address_certificate_and_operator(data: Path) -> No
 
     assert (service.url, service.ca, service.credentials) == (HERE, data / "ca.pem", OWN)
     assert "s3cret" not in repr(service)
+
+
+def test_an_emulator_s_directory_has_its_token_and_nobody_logs_in(tmp_path: Path) -> None:
+    told = {"control": "http://127.0.0.1:1001", "token": "p4ss"}
+    (tmp_path / "endpoint.json").write_text(json.dumps(told))
+
+    service = Connection(data=tmp_path).service(surrounded())
+
+    assert (service.url, service.credentials) == (told["control"], NOBODY)
+    assert logins.session(None, service).token == "p4ss"
+    assert "p4ss" not in repr(service)
+
+
+def test_whoever_says_who_he_is_logs_in_to_an_emulator_too(tmp_path: Path) -> None:
+    told = {"control": "http://127.0.0.1:1001", "token": "p4ss"}
+    (tmp_path / "endpoint.json").write_text(json.dumps(told))
+    file = written(tmp_path / "ann.json", "ann")
+
+    service = Connection(data=tmp_path, credentials=file).service(NOWHERE)
+
+    assert service.credentials.client_id == "ann"
+    assert logins.session(None, service).token == ""
 
 
 def test_words_win_over_the_environment(data: Path) -> None:

@@ -284,6 +284,34 @@ def test_commands_find_it_by_its_directory(
     assert capsys.readouterr().out == 2 * f"{later:%Y-%m-%dT%H:%M:%SZ}, standing still\n"
 
 
+def test_owners_commands_speak_to_it_and_nobody_needs_to_log_in(
+    emulator: EmulatorProcess, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = ["--data", str(emulator.told["data"])]
+
+    assert main(["whoami", "--json", *data]) == 0
+    assert json.loads(capsys.readouterr().out)["role"] == "operator"
+    assert main(["restart", "db", *data]) == 0
+    assert [kind for kind, *_ in emulator.seen_by("db")] == ["Reboot"]
+    assert main(["login", *data]) == 3
+    assert "an emulator needs no login" in capsys.readouterr().err
+
+
+def test_whoever_was_added_logs_in_until_revoked(
+    emulator: EmulatorProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = ["--data", str(emulator.told["data"])]
+    file = tmp_path / "shop.json"
+    assert main(["principal", "add", "shop", "--role", "reader", "--json", *data]) == 0
+    file.write_text(capsys.readouterr().out)
+    shop = ["--credentials", str(file), *data]
+
+    assert main(["whoami", "--json", *shop]) == 0
+    assert json.loads(capsys.readouterr().out)["name"] == "shop"
+    emulator.ask("POST", "/principals/shop/revoke", {})
+    assert main(["whoami", *shop]) == 3
+
+
 def test_azure_s_own_clients_are_told_to_go_elsewhere(
     emulator: EmulatorProcess, capsys: pytest.CaptureFixture[str]
 ) -> None:

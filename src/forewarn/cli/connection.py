@@ -2,7 +2,8 @@
 
 What is said on the command line wins over the environment, and an address over a data directory.
 A service on this machine is found by its data directory, where it leaves its address, the file by
-which its certificate is known, and what its first operator logs in with.
+which its certificate is known, and what its first operator logs in with. An emulator leaves a token
+instead, and nobody needs to log in to it.
 
 In this order, the first that says where:
 

@@ -9,11 +9,13 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
+from forewarn.clocks import PacedClock
 from forewarn.config.fleets import parse_fleet
 from forewarn.core import rights
 from forewarn.core.journal import Actor, Role
@@ -27,13 +29,15 @@ from forewarn.service.deliveries import Counts
 from forewarn.service.logins import TOKEN_LASTS
 from forewarn.service.webhooks import Subscription
 from forewarn.testing.receivers import SimulatedPost
-from forewarn.testing.worlds import World
+from forewarn.testing.worlds import NOON, World
 from forewarn.trust.tokens import PassingTokens
 from forewarn.web.app import ControlServer, build_app
 from forewarn.web.arm_calls import ArmParts
 from forewarn.web.control_parts import ControlParts
 from forewarn.web.counters import Counters
+from forewarn.web.emulator import EmulatorParts
 from forewarn.web.streaming import Pace
+from forewarn.web.visits import VisitorsBook
 from forewarn.wiring.carrying import assemble_hooks
 from forewarn.wiring.faces import Faces
 from forewarn.wiring.trust import open_door
@@ -75,6 +79,30 @@ class Reply:
     @property
     def json(self) -> Any:  # noqa: ANN401 - JSON is anything
         return json.loads(self.body)
+
+
+class EmptyTime:
+    """An emulator's time (`web.emulator`) that moves when it is told to, and brings nothing."""
+
+    def __init__(self, clock: PacedClock) -> None:
+        self._clock = clock
+
+    @property
+    def speed(self) -> float:
+        return self._clock.speed
+
+    def now(self) -> datetime:
+        return self._clock.now()
+
+    def settle(self) -> None:
+        """Nothing is ever due."""
+
+    def advance(self, until: datetime) -> bool:
+        self._clock.advance_to(until)
+        return False
+
+    def advance_to_next(self) -> bool:
+        return False
 
 
 @dataclass
@@ -128,6 +156,7 @@ def faces(world: World, extras: Extras) -> Faces:
         logins=door.logins,
         webhooks=hooks.parts,
         arm=arm_parts(world),
+        emulator=emulator_parts(),
     )
 
 
@@ -141,6 +170,13 @@ def arm_parts(world: World) -> ArmParts:
         subscription_id=SUBSCRIPTION,
         tenant_id=TENANT,
     )
+
+
+def emulator_parts() -> EmulatorParts:
+    """What the emulator's paths stand on, beside a world: its time is not the world's."""
+    clock = PacedClock(NOON, speed=0)
+    time = EmptyTime(clock)
+    return EmulatorParts(time=time, visitors=VisitorsBook(clock), reset=lambda _seed: time)
 
 
 class ControlPlane:
