@@ -126,7 +126,7 @@ clean: ## remove everything that was made here
 
 # Azure's JavaScript clients, where there is a node that they run on.
 .venv/.node: tests/azure_clients/node/package-lock.json | .venv/bin/python
-	@if command -v npm >/dev/null && node -e 'process.exit(parseInt(process.versions.node) < 20)'; then \
+	@if command -v npm >/dev/null && node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)'; then \
 		mkdir -p .venv/node && cp tests/azure_clients/node/*.json .venv/node/ \
 			&& npm ci --prefix .venv/node --no-audit --no-fund --loglevel=error; \
 	else \

@@ -225,16 +225,24 @@ def test_on_a_terminal_the_line_changes_where_it_stands(service: ServiceProcess)
     with begun(service, "freeze", "web-0", "--wait", stdout=terminal) as following:
         os.close(terminal)
         event = pending(service, "web-0")
-        time.sleep(2.5)
+        # The hands go on where the line stands.
+        shown = _read_until(master, "(in 14m")
         service.approve("127.0.2.10", event["event_id"])
-        shown = _read_all(master)
+        shown += _read_all(master)
         following.communicate(timeout=SECONDS_MAX)
 
     assert following.returncode == 0
     assert "\x1b[" in shown
     assert "(in 15m" in shown
-    assert "(in 14m" in shown
     assert "Completed" in shown
+
+
+def _read_until(terminal: int, words: str) -> str:
+    shown = b""
+    while words.encode() not in shown:
+        assert select.select([terminal], [], [], SECONDS_MAX)[0], shown
+        shown += os.read(terminal, 65536)
+    return shown.decode()
 
 
 def _read_all(terminal: int) -> str:

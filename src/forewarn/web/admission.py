@@ -16,8 +16,8 @@ from typing import Final
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from forewarn.service.suspicion import network
+from forewarn.web.limits import control_connections_max
 
-CONNECTIONS_MAX: Final = 2048
 CONNECTIONS_OF_ONE_MAX: Final = 512
 # For the head of a request, from the first byte to the last; for a handshake before that.
 HEAD_SECONDS_MAX: Final = 15.0
@@ -70,12 +70,12 @@ class Admission:
         make: Callable[[], Connection],
         tls: ssl.SSLContext | None,
         *,
-        most: int = CONNECTIONS_MAX,
+        most: int | None = None,
         most_of_one: int = CONNECTIONS_OF_ONE_MAX,
     ) -> None:
         self._make = make
         self._tls = tls
-        self._most = most
+        self._most = control_connections_max() if most is None else most
         self._most_of_one = most_of_one
         self._here: Counter[str] = Counter()
         self._greeting: set[asyncio.Task[None]] = set()

@@ -8,7 +8,11 @@ from datetime import timedelta
 from typing import Final
 
 # File descriptors that are not connections: the store's, the listeners', the log's.
-DESCRIPTORS_RESERVED: Final = 128
+DESCRIPTORS_RESERVED: Final = 64
+# Connections to the control plane, and what part of all descriptors they may take: a crowd there
+# must not keep guests out.
+CONTROL_CONNECTIONS_MAX: Final = 2048
+CONTROL_PART: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +79,17 @@ class Limits:
 
 
 def connections_max(limits: Limits) -> int:
-    """What the limits allow, or the system if that is less."""
+    """What the limits allow to guests, or the system if that is less."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return limits.connections_max
-    return min(limits.connections_max, max(soft - DESCRIPTORS_RESERVED, 1))
+    left = soft - DESCRIPTORS_RESERVED - control_connections_max()
+    return min(limits.connections_max, max(left, 1))
+
+
+def control_connections_max() -> int:
+    """How many connections the control plane may have at one time."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return CONTROL_CONNECTIONS_MAX
+    return min(CONTROL_CONNECTIONS_MAX, max(soft // CONTROL_PART, 1))
