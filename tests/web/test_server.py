@@ -8,7 +8,7 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -22,9 +22,10 @@ from forewarn.core.names import scope_id
 from forewarn.core.scopes import Enabling
 from forewarn.errors import Refused, Unavailable
 from forewarn.identities.addresses import AddressBook
+from forewarn.ports.store import CommitId, Lease, Write
 from forewarn.stores.memory import MemoryStore
 from forewarn.testing.endpoints import Endpoint, Response
-from forewarn.testing.faults import FaultyStore
+from forewarn.testing.faults import FaultyStore, StoreDoor
 from forewarn.testing.worlds import NOON, WEB, World
 from forewarn.web import listeners
 from forewarn.web.counters import Counters
@@ -388,6 +389,51 @@ def test_an_enabled_scope_is_read_without_the_store() -> None:
 
     assert {r.status for r in (not_enabled, enabled, later, again)} == {200}
     assert enablings(world) == 1
+
+
+class SlowToTell(StoreDoor):
+    """A store whose next commit takes effect, and is told of only when the test says so."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        super().__init__(store)
+        self.next: threading.Event | None = None
+
+    def commit(
+        self,
+        commit_id: CommitId,
+        writes: Sequence[Write],
+        journal: Sequence[bytes],
+        lease: Lease | None = None,
+    ) -> Mapping[str, int]:
+        told, self.next = self.next, None
+        versions = super().commit(commit_id, writes, journal, lease)
+        if told is not None:
+            assert told.wait(10), "the test never said so"
+        return versions
+
+
+def test_a_mark_of_days_ago_enables_nobody() -> None:
+    """Keeps S13: whoever asks while an old mark is being made is answered after enabling, too."""
+    clock = SimulatedClock(NOON)
+    store = SlowToTell(MemoryStore(clock))
+    machine = replace(WEB.machines[0], addresses=(WEB_0,))
+    scope = replace(WEB, machines=(machine,), enabling=Enabling.ON_REQUEST)
+    world = World(scope, clock=clock, store=store)
+    with Endpoint(world) as endpoint, endpoint.guest(WEB_0) as one, endpoint.guest(WEB_0) as other:
+        one.ask(get())
+        clock.advance(timedelta(hours=2))
+        told = store.next = threading.Event()
+        wait_until(lambda: one.ask(get()).status == 200 and store.next is None)
+        world.advance(timedelta(hours=25))
+        was_enabled = world.desk.books.load(scope.id).is_enabled
+        other.send(get())
+        assert other.is_silent_for(timedelta(milliseconds=50))
+        told.set()
+        answer = other.receive()
+        is_enabled = world.desk.books.load(scope.id).is_enabled
+
+    assert (was_enabled, answer.status, is_enabled) == (False, 200, True)
+    assert enablings(world) == 2
 
 
 def test_an_approval_without_the_store_is_never_a_200() -> None:

@@ -20,7 +20,6 @@ from itertools import islice
 from typing import Final
 
 from forewarn.core.names import Incarnation, ScopeId
-from forewarn.errors import ForewarnError
 from forewarn.ports.clock import Clock
 from forewarn.ports.identities import Caller, Identities
 from forewarn.service.board import Board
@@ -40,6 +39,7 @@ from forewarn.web.messages import Ending, Reply
 from forewarn.web.metadata import OTHER, STRICT, Decision, Manners, ReadDocument, StartEvents
 from forewarn.web.phases import Phase
 from forewarn.web.responses import Responses
+from forewarn.web.roll import Roll
 from forewarn.web.visits import VisitorsBook, named, not_at_once, origin
 from forewarn.web.waiting import Waiter, WaitingRoom
 from forewarn.wire import refusals
@@ -88,10 +88,9 @@ class MetadataServer:
         self._hatch = Hatch(identities, board, desk.attendance, self._responses, counters, clock)
         self.recall: Callable[[bytes], Decision | None] = self.memo.recall
         self._waiting = WaitingRoom()
-        # Scopes whose request is being noted in the store, and what goes on after that.
-        self._attending: dict[ScopeId, list[Callable[[], None]]] = {}
         self._strangers: set[str] = set()
         self._backroom = Backroom(limits.workers, self._note_quiet)
+        self._roll = Roll(self._backroom, desk, counters, log)
         self._approvals: Tray[tuple[Caller, bytes], Reply | Exception] = Tray(
             self._backroom,
             partial(metadata.start_each, desk=desk),
@@ -286,9 +285,9 @@ class MetadataServer:
                 # The first answer is given after the scope is enabled for good.
                 connection.suspend()
                 then = partial(self._show_or_wait, connection, decision, action, caller.scope)
-                self._attend(caller, then)
+                self._roll.note(caller, then)
                 return
-            self._attend(caller)
+            self._roll.note(caller)
         if action.wait:
             self._show_or_wait(connection, decision, action, caller.scope)
         else:
@@ -344,33 +343,7 @@ class MetadataServer:
         if operator.length_hint(guests):
             self._loop.call_soon(self._tell, guests, incarnation)
 
-    # -- commits, in worker threads ----------------------------------------------------------
-
-    def _attend(self, caller: Caller, then: Callable[[], None] | None = None) -> None:
-        """Note in the store that the caller's scope asked; once at a time for each scope."""
-        following = () if then is None else (then,)
-        if caller.scope in self._attending:
-            self._attending[caller.scope].extend(following)
-            return
-        self._attending[caller.scope] = list(following)
-        self._backroom.do(partial(self._desk.attend, caller), partial(self._attended, caller))
-
-    def _attended(self, caller: Caller, job: asyncio.Future[None]) -> None:
-        try:
-            job.result()
-        except Exception as error:  # noqa: BLE001 - a bug is logged, and costs no answer
-            # The document is known all the same: the guest gets it, and its next request tries
-            # again.
-            self._counters.attend_failures += 1
-            self._log.warning(
-                "could not note that scope %s asked: %s",
-                caller.scope,
-                error,
-                exc_info=None if isinstance(error, ForewarnError) else error,
-                extra={"action": "attend_failed", **named(caller)},
-            )
-        for then in self._attending.pop(caller.scope):
-            then()
+    # -- approvals, committed in worker threads ----------------------------------------------
 
     def _approve(
         self, connection: Connection, decision: Decision, caller: Caller, body: bytes
