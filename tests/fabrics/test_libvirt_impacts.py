@@ -15,7 +15,7 @@ libvirt = pytest.importorskip(
 from forewarn.core.events import EventType
 from forewarn.core.names import EventId, HostName, MachineName, ScopeId
 from forewarn.core.orders import Order, Progress, Report
-from forewarn.errors import Refused, Unavailable
+from forewarn.errors import Refused
 from forewarn.fabrics.libvirt.fabric import LibvirtFabric
 from forewarn.testing.hypervisors import (
     Fabrics,
@@ -246,7 +246,7 @@ def test_a_host_that_refuses_to_move_it_live_leaves_it_where_it_is(
     fabric = both.start()
 
     fabric.begin(ordered(EventType.FREEZE))
-    wait_until(lambda: _over(fabric, ordered(EventType.FREEZE)))
+    wait_until_over(fabric, ordered(EventType.FREEZE))
 
     report = fabric.observe(ordered(EventType.FREEZE))
     assert report.progress is Progress.FAILED
@@ -264,20 +264,13 @@ def test_a_machine_that_cannot_start_on_the_other_host_comes_back(
     host_b.connection.defineXML(domain_xml("web-0").replace(own, uuid_of("namesake")))
 
     fabric.begin(ordered(EventType.REDEPLOY))
-    wait_until(lambda: _over(fabric, ordered(EventType.REDEPLOY)))
+    wait_until_over(fabric, ordered(EventType.REDEPLOY))
 
     report = fabric.observe(ordered(EventType.REDEPLOY))
     assert report.progress is Progress.FAILED
     assert "it goes back to host-a" in report.detail
     assert host_a.names() == ["web-0"]
     assert files(host_a)["web-0.img"] == 0
-
-
-def _over(fabric: LibvirtFabric, order: Order) -> bool:
-    try:
-        return fabric.observe(order).progress in (Progress.DONE, Progress.FAILED)
-    except Unavailable:
-        return False
 
 
 def test_a_transient_domain_is_rebooted_and_redeployed_from_memory(

@@ -11,6 +11,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +23,7 @@ from forewarn.clocks import SystemClock
 from forewarn.core.events import EventType
 from forewarn.core.orders import Order, Progress
 from forewarn.core.scopes import Enabling
+from forewarn.errors import Unavailable
 from forewarn.fabrics.libvirt.descriptions import NAMESPACE
 from forewarn.fabrics.libvirt.dockets import Dockets
 from forewarn.fabrics.libvirt.fabric import LibvirtFabric
@@ -209,7 +211,16 @@ class Fabrics:
 
 def wait_until_over(fabric: Fabric, order: Order) -> None:
     """Let time pass until an order is over; a moment, if it was never begun."""
-    if fabric.observe(order).progress is Progress.UNKNOWN:
-        time.sleep(0.3)  # noqa: TID251 - as above
-        return
-    wait_until(lambda: fabric.observe(order).progress is not Progress.RUNNING)
+    with suppress(Unavailable):
+        if fabric.observe(order).progress is Progress.UNKNOWN:
+            time.sleep(0.3)  # noqa: TID251 - as above
+            return
+    wait_until(lambda: is_over(fabric, order))
+
+
+def is_over(fabric: Fabric, order: Order) -> bool:
+    """Whether an order has come to its end, as far as the fabric can tell at the moment."""
+    try:
+        return fabric.observe(order).progress in (Progress.DONE, Progress.FAILED)
+    except Unavailable:
+        return False

@@ -76,11 +76,12 @@ class Census:
 
 
 def count(residents: Iterable[tuple[HostName, Resident]], default_enabling: Enabling) -> Census:
-    """The census of these domains; where there are two of one, the first counts."""
+    """The census of these domains; of two that cannot both be, the first by name is."""
     lodgers: dict[tuple[ScopeId, str], Lodger] = {}
     settings: dict[ScopeId, Lodger] = {}
     left_out: list[str] = []
-    for host, resident in residents:
+    # libvirt lists them in any order, and nobody's place may depend on that.
+    for host, resident in sorted(residents, key=lambda each: (each[1].description.name, each[0])):
         name = resident.description.name
         try:
             lodger = _lodger(resident, host, default_enabling)

@@ -126,7 +126,7 @@ class Link:
                 host=self.host,
                 kind=connection.getType(),
                 memory_free_kib=_memory_free_kib(connection, residents),
-                residents=tuple(residents),
+                residents=tuple(sorted(residents, key=lambda one: one.description.uuid)),
                 unread=tuple(unread),
             )
 
