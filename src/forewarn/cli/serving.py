@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import socket
 import sys
@@ -49,8 +50,15 @@ WEBHOOK_ALLOW_HELP: Final = (
     "HOST or HOST:PORT that webhooks may have, *.DOMAIN for all hosts below; may be given several "
     "times. Without it there are no webhooks."
 )
+LIBVIRT_HELP: Final = (
+    "URI or NAME=URI of a host whose libvirt has the VMs; may be given several times. Without it, VMs "
+    "are simulated."
+)
 SERVE_JSON_HELP: Final = "Print the addresses as one line of JSON, once it serves."
 DATA_DEFAULT: Final = Path(".forewarn")
+_HOST: Final = re.compile(
+    r"(?:(?P<name>[A-Za-z0-9_][A-Za-z0-9_.-]*)=)?(?P<uri>[a-z0-9]+(?:\+[a-z0-9]+)?://.*)"
+)
 OPERATOR: Final = Actor(Role.OPERATOR, "operator", "local")
 
 # The demo's listeners: the first knows VMs by source address, the others each play one VM.
@@ -67,6 +75,7 @@ def serve(
     log_format: Literal["text", "json"] = "text",
     lenient_post: bool = False,
     impacts_take: str | None = None,
+    libvirt: Annotated[tuple[str, ...], Parameter(help=LIBVIRT_HELP)] = (),
     webhook_allow: Annotated[tuple[str, ...], Parameter(help=WEBHOOK_ALLOW_HELP)] = (),
     as_json: Annotated[bool, Parameter(name="--json", help=SERVE_JSON_HELP)] = False,
     trusting: Trusting = USUAL,
@@ -76,10 +85,12 @@ def serve(
     It serves until it is stopped by SIGTERM or Ctrl-C. SIGHUP reads the fleet
     file again; a file with errors changes nothing.
 
-    For example, at the real address, then on loopback, where a port plays web-0:
+    For example, at the real address, then on loopback, where a port plays web-0,
+    then for the VMs of this host and another one:
 
         forewarn serve --fleet fleet.toml --data /var/lib/forewarn
         forewarn serve --fleet fleet.toml --metadata 127.0.0.1:8170=web-0
+        forewarn serve --libvirt qemu:///system --libvirt b=qemu+ssh://root@b/system
 
     Args:
         fleet: The fleet file: scopes, VMs, their addresses. Without one, the fleet of the last start.
@@ -97,6 +108,7 @@ def serve(
         control=_control(control),
         manners=Manners(lenient_post=lenient_post),
         impacts_take=None if impacts_take is None else parse_duration(impacts_take),
+        libvirt=_hosts(libvirt, impacts_take),
         webhook_allow=load_allowed(webhook_allow),
         systemd=Systemd(surroundings.notify_socket),
         trust=trusting.settings(),
@@ -219,6 +231,24 @@ def _listener(text: str) -> Listener:
             "reaches it is taken for that VM"
         )
     return Listener(host, port, machine or None)
+
+
+def _hosts(given: tuple[str, ...], impacts_take: str | None) -> tuple[tuple[str, str], ...]:
+    """`URI` or `NAME=URI`, each as name and URI. Raises: Malformed."""
+    if given and impacts_take is not None:
+        raise Malformed(
+            "--impacts-take is for simulated VMs, and --libvirt has real ones: give one"
+        )
+    found: list[tuple[str, str]] = []
+    for text in given:
+        parts = _HOST.fullmatch(text)
+        if parts is None:
+            raise Malformed(
+                f"--libvirt {text}: say URI or NAME=URI, such as qemu:///system or "
+                "b=qemu+ssh://root@b.example/system"
+            )
+        found.append((parts["name"] or "", parts["uri"]))
+    return tuple(found)
 
 
 def _control(text: str) -> tuple[str, int]:

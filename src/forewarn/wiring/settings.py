@@ -31,6 +31,9 @@ class ServeSettings:
     manners: Manners = STRICT
     # How long an impact of the simulated fabric takes; None: as long as it would on real machines.
     impacts_take: timedelta | None = None
+    # The hosts of real machines: a name, or "" for the host's own, and a libvirt URI. None of
+    # them: machines are simulated.
+    libvirt: tuple[tuple[str, str], ...] = ()
     # Where webhooks may be told things; nowhere, if nothing is said.
     webhook_allow: tuple[AllowedHost, ...] = ()
     systemd: Systemd = field(default_factory=lambda: Systemd(None))

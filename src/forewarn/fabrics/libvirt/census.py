@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from ipaddress import ip_address
 from typing import Final, TypeVar
@@ -66,6 +66,9 @@ class Census:
 
     lodgers: tuple[Lodger, ...] = ()
     left_out: tuple[str, ...] = ()
+    # The same, by scope and name; and by name alone those whom any scope may claim.
+    by_key: Mapping[tuple[ScopeId, str], Lodger] = field(default_factory=dict)
+    unplaced: Mapping[str, Sequence[Lodger]] = field(default_factory=dict)
 
     def declarations(self) -> tuple[Declaration, ...]:
         """The scopes, with their machines by name."""
@@ -92,7 +95,11 @@ def count(residents: Iterable[tuple[HostName, Resident]], default_enabling: Enab
             continue
         lodgers[lodger.key] = lodger
     ordered = sorted(lodgers.values(), key=lambda lodger: lodger.key)
-    return Census(tuple(ordered), tuple(left_out))
+    unplaced: dict[str, list[Lodger]] = {}
+    for lodger in ordered:
+        if not lodger.is_placed:
+            unplaced.setdefault(lodger.machine.name.lower(), []).append(lodger)
+    return Census(tuple(ordered), tuple(left_out), lodgers, unplaced)
 
 
 def _declaration(lodgers: Sequence[Lodger]) -> Declaration:
@@ -224,13 +231,8 @@ def find(census: Census, scope: ScopeId, machine: str) -> Lodger:
 
     Raises: Refused if there is none, or if there are two.
     """
-    wanted = machine.lower()
-    exact = [lodger for lodger in census.lodgers if lodger.key == (scope, wanted)]
-    found = exact or [
-        lodger
-        for lodger in census.lodgers
-        if lodger.machine.name.lower() == wanted and not lodger.is_placed
-    ]
+    exact = census.by_key.get((scope, machine.lower()))
+    found = [exact] if exact is not None else census.unplaced.get(machine.lower(), [])
     if not found:
         raise Refused(f"no domain on any host is {machine} of scope {scope}")
     if len(found) > 1:

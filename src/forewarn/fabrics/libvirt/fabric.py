@@ -9,14 +9,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
 from forewarn.core.events import EventType
-from forewarn.core.names import HostName
+from forewarn.core.names import HostName, ScopeId
 from forewarn.core.orders import Order, Progress, Report
 from forewarn.core.rosters import Declaration
-from forewarn.core.scopes import Enabling
+from forewarn.core.scopes import Enabling, Machine
 from forewarn.errors import Refused, Unavailable
 from forewarn.fabrics.libvirt import census, placement
 from forewarn.fabrics.libvirt.census import Census, Lodger
@@ -61,6 +62,9 @@ class LibvirtFabric:
         self._lock = threading.Lock()
         self._surveys: dict[Link, Survey] = {}
         self._away: dict[Link, str] = {link: _not_yet(link) for link in self._links}
+        # The last census, and how often something has changed since the start.
+        self._counted: Census | None = None
+        self._generation = 0
         # One order at a time has a domain in its hands.
         self._turns: dict[str, threading.Lock] = {}
         # Why an order does not get on, while it does not.
@@ -130,6 +134,7 @@ class LibvirtFabric:
             since=self._clock.now(),
         )
         if self._dockets.open(docket):
+            self._count_anew()
             self._pursue(docket)
 
     def observe(self, order: Order) -> Report:
@@ -150,6 +155,13 @@ class LibvirtFabric:
             raise Unavailable(f"not every host was seen yet: {away}")
         return self._census().declarations()
 
+    def machine(self, scope: ScopeId, name: str) -> Machine | None:
+        """What is known of a machine that others declared; None if it is not on any host."""
+        try:
+            return census.find(self._census(), scope, name).machine
+        except Refused:
+            return None
+
     # --- Who is there --------------------------------------------------------------------------
 
     def _lodger(self, order: Order) -> Lodger:
@@ -167,7 +179,22 @@ class LibvirtFabric:
         return lodger
 
     def _census(self) -> Census:
-        return census.count(self._residents().values(), self._enabling)
+        """Who is there; counted anew when something has changed."""
+        with self._lock:
+            generation, counted = self._generation, self._counted
+        if counted is not None:
+            return counted
+        counted = census.count(self._residents().values(), self._enabling)
+        with self._lock:
+            if self._generation == generation:
+                self._counted = counted
+        return counted
+
+    def _count_anew(self) -> None:
+        with self._lock:
+            self._generation += 1
+            self._counted = None
+        self.changed.set()
 
     def _residents(self) -> Mapping[str, tuple[HostName, Resident]]:
         """Every domain once: where it runs, if it is known in two places."""
@@ -181,9 +208,10 @@ class LibvirtFabric:
                 if uuid not in found or (resident.is_active and not found[uuid][1].is_active):
                     found[uuid] = (survey.host, resident)
         for docket in self._dockets.all().values():
-            if docket.is_open and docket.domain not in found:
-                # Between two hosts, it is not gone.
-                found[docket.domain] = (docket.host, _in_transit(docket))
+            if docket.is_open:
+                # Between two runs or two hosts it is neither stopped nor gone.
+                host, seen = found.get(docket.domain, (docket.host, None))
+                found[docket.domain] = (host, _in_hand(docket, seen))
         return found
 
     def _unread(self) -> tuple[str, ...]:
@@ -258,14 +286,14 @@ class LibvirtFabric:
             is_news = was_away or self._surveys.get(link) != survey
             self._surveys[link] = survey
         if is_news:
-            self.changed.set()
+            self._count_anew()
 
     def _lose(self, link: Link, why: str) -> None:
         with self._lock:
             is_news = self._away.get(link) != why
             self._away[link] = why
         if is_news:
-            self.changed.set()
+            self._count_anew()
 
     def _pursue(self, docket: Docket) -> None:
         pursuit = Pursuit(docket, self._link, self._clock, self._patience, self._keep)
@@ -308,7 +336,7 @@ class LibvirtFabric:
                     link = self._link(host)
                     self._take(link, link.survey())
         self._dockets.keep(docket)
-        self.changed.set()
+        self._count_anew()
 
     def _link(self, host: HostName) -> Link:
         with self._lock:
@@ -325,11 +353,15 @@ def _not_yet(link: Link) -> str:
     return f"host {link.host} was not reached yet"
 
 
-def _in_transit(docket: Docket) -> Resident:
-    number = docket.number
-    return Resident(
-        describe(docket.xml), Sight(State.RUNNING, number, docket.is_persistent), docket.xml
-    )
+def _in_hand(docket: Docket, resident: Resident | None) -> Resident:
+    """A domain that an order has in its hands: what it was when the order came."""
+    if resident is not None and resident.is_active:
+        return resident
+    state = State.OFF if docket.number is None else State.RUNNING
+    sight = Sight(state, docket.number, docket.is_persistent)
+    if resident is not None:
+        return replace(resident, sight=sight)
+    return Resident(describe(docket.xml), sight, docket.xml, docket.starts_with_host)
 
 
 def _refuse_unfit(order: Order, lodger: Lodger) -> None:
