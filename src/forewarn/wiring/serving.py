@@ -277,7 +277,7 @@ class _Serve:
             counters=counters,
             setbacks=lambda: workers.setbacks_total,
             hooks=carriers.hooks.counts,
-            behave=partial(_behave, assembly),
+            behave=partial(_behave, assembly) if self._hosting is None else None,
         )
 
     def _arm(self, assembly: Assembly, fleet: FleetFile, tenant: str) -> ArmParts:
@@ -391,7 +391,6 @@ class _Serve:
 
 def _behave(assembly: Assembly, machine: str, behavior: str) -> None:
     """Tell a simulated machine how to behave."""
-    if not isinstance(assembly.fabric, SimulatedFabric):
-        raise Refused("only simulated VMs can be told how to behave, and these are libvirt's")
+    assert isinstance(assembly.fabric, SimulatedFabric), "nobody can tell real ones"
     _, name = assembly.directory.machine(machine)
     assembly.fabric.behave(name, Behaviour(behavior))
