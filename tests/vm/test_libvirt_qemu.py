@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -32,7 +33,7 @@ FREEZE = Order(
 
 @pytest.fixture(scope="module")
 def daemons() -> Iterator[tuple[QemuHost, QemuHost]]:
-    hosts = (QemuHost("fw-a", 1), QemuHost("fw-b", 2))
+    hosts = (QemuHost(f"fwa{os.getpid()}", 1), QemuHost(f"fwb{os.getpid()}", 2))
     try:
         hosts[0].tie(hosts[1])
         for host in hosts:
@@ -129,7 +130,7 @@ def test_a_daemon_that_hangs_keeps_nobody_waiting(
     """Keeps N3: what guests are told does not wait for a hypervisor."""
     hosts[0].hang()
     try:
-        wait_until(lambda: any("fw-a" in line for line in fabric.troubles))
+        wait_until(lambda: any(hosts[0].name in line for line in fabric.troubles))
         with pytest.raises(Unavailable):
             fabric.begin(FREEZE)
         assert len(fabric.census()) == 1
