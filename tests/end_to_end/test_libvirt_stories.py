@@ -137,6 +137,34 @@ def test_a_terminated_machine_leaves_the_fleet(service: ServiceProcess) -> None:
     until(lambda: "db" not in machines(service))
 
 
+def test_a_preempted_machine_is_deallocated_until_somebody_starts_it(tmp_path: Path) -> None:
+    """Keeps S10, S21: its record stays, and libvirt knows only that it is off."""
+    device, address = nic(1, DB)
+    metadata = ours("spot='yes' enabled='always'", address)
+    spot = host(tmp_path, "host-a", domain_xml("spot", metadata=metadata, devices=device))
+    with ServiceProcess(tmp_path / "data", None, spot) as service:
+        (event,) = service.announce("Preempt", "spot")
+        service.approve(DB, event["event_id"])
+
+        until(lambda: machines(service)["spot"]["presence"] == "deallocated")
+        assert service.json("show", event["event_id"])["status"] == "Completed"
+
+        assert service.stop() == 0
+    with ServiceProcess(tmp_path / "data", None, spot) as service:
+        # The test driver's machines run when it starts, whatever they were.
+        until(lambda: machines(service)["spot"]["presence"] == "running")
+
+
+def test_machines_of_libvirt_are_not_simulated_without_a_word(tmp_path: Path) -> None:
+    with ServiceProcess(tmp_path / "data", None, host(tmp_path, "host-a", web(0))) as service:
+        assert machines(service).keys() == {"web-0"}
+
+    with ServiceProcess(tmp_path / "data", None) as service:
+        assert "without --libvirt what happens to them is only simulated" in service.log.read_text(
+            encoding="utf-8"
+        )
+
+
 def test_a_fleet_file_has_the_word_on_scopes_and_libvirt_on_hosts(tmp_path: Path) -> None:
     device, _ = nic(9, DB)
     fleet = """
@@ -190,6 +218,7 @@ def test_a_host_out_of_reach_is_told_and_keeps_nobody_from_being_served(tmp_path
     [
         (("--libvirt", "host-a"), "say URI or NAME=URI"),
         (("--libvirt", "test:///default", "--impacts-take", "1s"), "is for simulated VMs"),
+        (("--stop-within", "1s"), "give --libvirt too"),
     ],
 )
 def test_hosts_that_cannot_be_meant_are_refused(

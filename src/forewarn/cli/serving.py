@@ -33,6 +33,7 @@ from forewarn.web.listeners import Listener
 from forewarn.web.metadata import Manners
 from forewarn.wire.targets import load_allowed
 from forewarn.wiring.directories import DataDirectory
+from forewarn.wiring.hosting import LibvirtSettings
 from forewarn.wiring.logs import start_logging
 from forewarn.wiring.restore import RestoreSettings
 from forewarn.wiring.restore import restore as restore_backup
@@ -76,6 +77,7 @@ def serve(
     lenient_post: bool = False,
     impacts_take: str | None = None,
     libvirt: Annotated[tuple[str, ...], Parameter(help=LIBVIRT_HELP)] = (),
+    stop_within: str | None = None,
     webhook_allow: Annotated[tuple[str, ...], Parameter(help=WEBHOOK_ALLOW_HELP)] = (),
     as_json: Annotated[bool, Parameter(name="--json", help=SERVE_JSON_HELP)] = False,
     trusting: Trusting = USUAL,
@@ -99,6 +101,7 @@ def serve(
         log_format: How the log on the standard error looks.
         lenient_post: Accept approvals without the Metadata header, as old clients send them.
         impacts_take: How long whatever happens to a simulated VM takes, such as 2s; else as on real ones.
+        stop_within: How long a guest of --libvirt may take to stop when asked, such as 2m; 60s if not given.
     """
     surroundings = Surroundings.of_this_process()
     settings = ServeSettings(
@@ -108,7 +111,7 @@ def serve(
         control=_control(control),
         manners=Manners(lenient_post=lenient_post),
         impacts_take=None if impacts_take is None else parse_duration(impacts_take),
-        libvirt=_hosts(libvirt, impacts_take),
+        libvirt=_libvirt(libvirt, stop_within, impacts_take),
         webhook_allow=load_allowed(webhook_allow),
         systemd=Systemd(surroundings.notify_socket),
         trust=trusting.settings(),
@@ -233,22 +236,30 @@ def _listener(text: str) -> Listener:
     return Listener(host, port, machine or None)
 
 
-def _hosts(given: tuple[str, ...], impacts_take: str | None) -> tuple[tuple[str, str], ...]:
-    """`URI` or `NAME=URI`, each as name and URI. Raises: Malformed."""
+def _libvirt(
+    given: tuple[str, ...], stop_within: str | None, impacts_take: str | None
+) -> LibvirtSettings:
+    """The hosts, each as `URI` or `NAME=URI`, and what goes with them. Raises: Malformed."""
     if given and impacts_take is not None:
         raise Malformed(
             "--impacts-take is for simulated VMs, and --libvirt has real ones: give one"
         )
-    found: list[tuple[str, str]] = []
-    for text in given:
-        parts = _HOST.fullmatch(text)
-        if parts is None:
-            raise Malformed(
-                f"--libvirt {text}: say URI or NAME=URI, such as qemu:///system or "
-                "b=qemu+ssh://root@b.example/system"
-            )
-        found.append((parts["name"] or "", parts["uri"]))
-    return tuple(found)
+    if stop_within is not None and not given:
+        raise Malformed("--stop-within is for real VMs: give --libvirt too, or leave it out")
+    hosts = tuple(map(_host, given))
+    if stop_within is None:
+        return LibvirtSettings(hosts)
+    return LibvirtSettings(hosts, parse_duration(stop_within))
+
+
+def _host(text: str) -> tuple[str, str]:
+    parts = _HOST.fullmatch(text)
+    if parts is None:
+        raise Malformed(
+            f"--libvirt {text}: say URI or NAME=URI, such as qemu:///system or "
+            "b=qemu+ssh://root@b.example/system"
+        )
+    return parts["name"] or "", parts["uri"]
 
 
 def _control(text: str) -> tuple[str, int]:

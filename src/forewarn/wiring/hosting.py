@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -33,6 +34,16 @@ LOOK_SECONDS: Final = 1.0
 LOOK_AGAIN_SECONDS: Final = 5.0
 
 
+@dataclass(frozen=True, slots=True)
+class LibvirtSettings:
+    """The hosts of real machines, and how they are treated. Without hosts, machines are simulated."""
+
+    # Of each a name, or "" for the host's own, and a libvirt URI.
+    hosts: tuple[tuple[str, str], ...] = ()
+    # How long a guest that is asked to stop may take.
+    stop_within: timedelta = timedelta(seconds=60)
+
+
 class Threads:
     """Runs what a fabric wants to have run; a bug there ends the service."""
 
@@ -41,7 +52,12 @@ class Threads:
         self._on_crash = on_crash
 
     def spawn(self, name: str, work: Callable[[], None]) -> None:
-        threading.Thread(target=self._guarded, args=(work,), name=name, daemon=True).start()
+        self.start(name, work)
+
+    def start(self, name: str, work: Callable[[], None]) -> threading.Thread:
+        thread = threading.Thread(target=self._guarded, args=(work,), name=name, daemon=True)
+        thread.start()
+        return thread
 
     def _guarded(self, work: Callable[[], None]) -> None:
         try:
@@ -66,6 +82,7 @@ class Hosting:
         # What was told last, so that each trouble is logged once.
         self._told: frozenset[str] = frozenset()
         self._refusal: str | None = None
+        self._following: threading.Thread | None = None
 
     def begin(self) -> None:
         """Begin to look at the hosts; returns when all were seen, or some take their time."""
@@ -79,12 +96,15 @@ class Hosting:
     def follow(self, assembly: Assembly) -> None:
         """Keep the fleet in step from now on."""
         self.look(assembly)
-        self._threads.spawn("census", partial(self._follow, assembly))
+        self._following = self._threads.start("census", partial(self._follow, assembly))
 
     def stop(self) -> None:
+        """Finish the look under way. Whoever waits for a host is not waited for."""
         self._stopping.set()
         self.fabric.changed.set()
         self.fabric.stop()
+        if self._following is not None:
+            self._following.join()
 
     @property
     def trouble(self) -> str | None:
@@ -204,28 +224,50 @@ def completed_by(machine: Machine, found: Machine) -> Machine:
 
 
 def open_hosting(
-    hosts: Sequence[tuple[str, str]],
+    settings: LibvirtSettings,
     data: DataDirectory,
     clock: Clock,
     enabling: Enabling,
     threads: Threads,
     log: logging.Logger,
 ) -> Hosting:
-    """A fabric over these hosts, each a name (or "") and a URI, not yet at work. Raises: Refused."""
+    """A fabric over these hosts, not yet at work. Raises: Refused."""
     try:
         from forewarn.fabrics.libvirt.dockets import Dockets  # noqa: PLC0415 - an extra
         from forewarn.fabrics.libvirt.fabric import LibvirtFabric  # noqa: PLC0415
         from forewarn.fabrics.libvirt.link import Link  # noqa: PLC0415
+        from forewarn.fabrics.libvirt.pursuits import Patience  # noqa: PLC0415
     except ImportError as error:
         raise Refused(
             f"--libvirt needs libvirt-python ({error}): install it with "
             "`pip install 'forewarn[libvirt]'`, which needs a compiler, pkg-config and libvirt-dev"
         ) from error
     fabric = LibvirtFabric(
-        [Link(uri, name) for name, uri in hosts],
+        [Link(uri, name) for name, uri in settings.hosts],
         Dockets(data.path / "libvirt"),
         clock,
         spawn=threads.spawn,
         enabling=enabling,
+        patience=Patience(stop=settings.stop_within),
     )
     return Hosting(fabric, threads, log)
+
+
+def warn_without_hosts(assembly: Assembly, log: logging.Logger) -> None:
+    """Say so if machines that came from libvirt are about to be simulated."""
+    ledgers = (assembly.board.ledger(scope) for scope in assembly.directory.scopes())
+    found = [
+        machine.name
+        for ledger in ledgers
+        if ledger is not None
+        for machine in ledger.scope.machines
+        if machine.origin is Origin.CENSUS
+    ]
+    if found:
+        log.warning(
+            "%s VMs came from libvirt, such as %s, and without --libvirt what happens to them is only "
+            "simulated: stop, and serve with --libvirt",
+            len(found),
+            found[0],
+            extra={"action": "hosts"},
+        )

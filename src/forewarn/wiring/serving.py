@@ -39,7 +39,7 @@ from forewarn.wiring.carrying import Carriers, assemble_hooks
 from forewarn.wiring.faces import Faces
 from forewarn.wiring.garbage import uncollected
 from forewarn.wiring.grounds import Entrance, Footing, RealGround, keep_trust
-from forewarn.wiring.hosting import Hosting, Threads, open_hosting
+from forewarn.wiring.hosting import Hosting, Threads, open_hosting, warn_without_hosts
 from forewarn.wiring.lanes import Lanes
 from forewarn.wiring.renewal import GRACE, Renewal, in_the_loop
 from forewarn.wiring.running import Running, Switchboard
@@ -164,7 +164,7 @@ class _Serve:
 
     def _fabric(self, clock: Clock, crash: Callable[[], object], stack: ExitStack) -> Fabric:
         settings, log = self._settings, self._log
-        if not settings.libvirt:
+        if not settings.libvirt.hosts:
             return SimulatedFabric(clock, takes=settings.impacts_take)
         threads, enabling = Threads(log, crash), settings.default_enabling
         hosting = open_hosting(settings.libvirt, settings.data, clock, enabling, threads, log)
@@ -213,6 +213,8 @@ class _Serve:
             self._log.info("the store is read", extra={"action": "loaded", "scopes": scopes})
             if self._hosting is not None:
                 self._hosting.begin()
+            else:
+                warn_without_hosts(assembly, self._log)
             if self._settings.fleet is not None:
                 self._apply_first(assembly, fleet)
             if self._hosting is not None:
