@@ -236,13 +236,27 @@ def test_a_freeze_by_migration_needs_another_host_too(tmp_path: Path) -> None:
     alone.close()
 
 
-def test_a_host_that_refuses_to_move_it_live_leaves_it_where_it_is(
+def test_a_machine_is_moved_live_only_to_a_host_that_others_can_reach(
     tmp_path: Path, host_b: PretendedHost
 ) -> None:
-    """The test driver cannot migrate, and says so."""
     domain = domain_xml("web-0", metadata=ours("scope='web' group='rg1' freeze='migrate'"))
     host = PretendedHost(tmp_path, "host-c", domain)
     both = Fabrics(tmp_path / "both", [host.link, host_b.link])
+    fabric = both.start()
+
+    with pytest.raises(Refused, match="host host-b was given as test:///"):
+        fabric.begin(ordered(EventType.FREEZE))
+
+    assert host.names() == ["web-0"]
+    both.close()
+
+
+def test_a_host_that_refuses_to_move_it_live_leaves_it_where_it_is(tmp_path: Path) -> None:
+    """The test driver cannot migrate, and says so."""
+    domain = domain_xml("web-0", metadata=ours("scope='web' group='rg1' freeze='migrate'"))
+    host = PretendedHost(tmp_path, "host-c", domain)
+    other = PretendedHost(tmp_path, "host-d", uri="test+ssh://host-d/default")
+    both = Fabrics(tmp_path / "both", [host.link, other.link])
     fabric = both.start()
 
     fabric.begin(ordered(EventType.FREEZE))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -33,19 +32,6 @@ PATIENCE = Patience(stop=timedelta(seconds=120), look=timedelta(milliseconds=100
 @pytest.fixture(scope="module")
 def kit() -> Guest:
     return guest(Path(__file__).resolve().parents[2] / ".venv" / "guest")
-
-
-@pytest.fixture
-def hosts() -> Iterator[tuple[QemuHost, QemuHost]]:
-    made = (QemuHost(f"fwa{os.getpid()}", 1), QemuHost(f"fwb{os.getpid()}", 2))
-    try:
-        made[0].tie(made[1])
-        for host in made:
-            host.start()
-        yield made
-    finally:
-        for host in made:
-            host.close()
 
 
 def disk(file: Path, target: str, mebibytes: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -31,25 +30,10 @@ FREEZE = Order(
 )
 
 
-@pytest.fixture(scope="module")
-def daemons() -> Iterator[tuple[QemuHost, QemuHost]]:
-    hosts = (QemuHost(f"fwa{os.getpid()}", 1), QemuHost(f"fwb{os.getpid()}", 2))
-    try:
-        hosts[0].tie(hosts[1])
-        for host in hosts:
-            host.start()
-        yield hosts
-    finally:
-        for host in hosts:
-            host.close()
-
-
 @pytest.fixture
-def hosts(daemons: tuple[QemuHost, QemuHost]) -> Iterator[tuple[QemuHost, QemuHost]]:
-    daemons[0].run(bare_xml("web-0"))
-    yield daemons
-    for host in daemons:
-        host.clear()
+def web_0(hosts: tuple[QemuHost, QemuHost]) -> QemuHost:
+    hosts[0].run(bare_xml("web-0"))
+    return hosts[0]
 
 
 @pytest.fixture
@@ -68,7 +52,8 @@ def fabrics(tmp_path: Path, hosts: tuple[QemuHost, QemuHost]) -> Iterator[Fabric
 
 
 @pytest.fixture
-def fabric(fabrics: Fabrics) -> LibvirtFabric:
+def fabric(fabrics: Fabrics, web_0: QemuHost) -> LibvirtFabric:
+    assert web_0.names() == ["web-0"]
     return fabrics.start()
 
 
@@ -94,7 +79,6 @@ def test_a_machine_moves_live_and_is_never_off(
     fabrics: Fabrics, hosts: tuple[QemuHost, QemuHost]
 ) -> None:
     """Keeps S10, S20: a freeze by live migration, to another host, in the same run of its memory."""
-    hosts[0].clear()
     hosts[0].run(bare_xml("web-0", metadata=ours("freeze='migrate'")))
     fabric = fabrics.start()
 

@@ -116,12 +116,12 @@ class Feelings:
 class PretendedHost:
     """A host of libvirt's test driver, with some domains that run."""
 
-    def __init__(self, directory: Path, name: str, *content: str) -> None:
-        """Besides domains, the content may have storage pools and networks."""
+    def __init__(self, directory: Path, name: str, *content: str, uri: str = "") -> None:
+        """Besides domains, the content may have storage pools; `uri` is what it is called by."""
         self.name = name
         file = directory / f"{name}.xml"
         file.write_text(f"<node>{''.join(content)}</node>", encoding="utf-8")
-        self.link = Link(f"test://{file}", name, open_connection=self._open)
+        self.link = Link(uri or f"test://{file}", name, open_connection=self._open)
         self.connection = libvirt.open(f"test://{file}")
         self._is_away = False
 

@@ -113,7 +113,7 @@ class LibvirtFabric:
         _refuse_unfit(order, lodger)
         resident, target = lodger.resident, None
         if order.impact is EventType.FREEZE and resident.description.lull is Lull.MIGRATE:
-            plan, target = MIGRATION, self._elsewhere(lodger)
+            plan, target = MIGRATION, self._reachable(self._elsewhere(lodger))
         elif order.impact is EventType.REDEPLOY:
             target = self._elsewhere(lodger)
         assert lodger.machine.host is not None, "a census knows where everybody is"
@@ -233,6 +233,16 @@ class LibvirtFabric:
             update_domain=lodger.machine.update_domain,
         )
         return placement.choose(mover, self._berths(surveys), away)
+
+    def _reachable(self, host: HostName) -> HostName:
+        """A host that others can send a running machine to. Raises: Refused, Unavailable."""
+        link = self._link(host)
+        if not link.is_known_elsewhere:
+            raise Refused(
+                f"host {host} was given as {link.uri}, by which other hosts reach themselves: give "
+                "--libvirt as they would reach it, such as qemu+ssh://root@HOST/system"
+            )
+        return host
 
     def _berths(self, surveys: Iterable[Survey]) -> Iterable[Berth]:
         """The hosts, with those on their way to them counted in."""

@@ -13,6 +13,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
 from typing import Any, Final
+from urllib.parse import urlsplit
+from xml.sax.saxutils import escape
 
 import libvirt
 
@@ -85,8 +87,15 @@ class Link:
         # Replaced whole by the thread that connects.
         self._connection: Any = None
         self._listening = -1
+        self._storing = threading.Lock()
         # Something happened there, or the connection broke: look again.
         self.stirred = threading.Event()
+
+    @property
+    def is_known_elsewhere(self) -> bool:
+        """Whether its URI leads other hosts here too, and not to themselves."""
+        parts = urlsplit(self.uri)
+        return bool(parts.netloc) or "socket=" in parts.query
 
     def connect(self) -> None:
         """Connect, unless connected; returns when the host can be asked. Raises: Unavailable."""
@@ -211,20 +220,20 @@ class Link:
 
     def volume_xml(self, path: str) -> str | None:
         """How to make the file under a disk anew; None if there is none."""
-        with self._reaching() as connection, _pool_of(connection, path) as pool:
+        with self._pool_of(path) as pool:
             volume = _volume(pool, path)
             return None if volume is None else as_new(volume.XMLDesc())
 
     def discard(self, path: str) -> None:
         """Delete the file under a disk, if it is there."""
-        with self._reaching() as connection, _pool_of(connection, path) as pool:
+        with self._pool_of(path) as pool:
             volume = _volume(pool, path)
             if volume is not None:
                 volume.delete()
 
     def renew(self, path: str, volume_xml: str) -> None:
         """Make the file under a disk, as it was when new."""
-        with self._reaching() as connection, _pool_of(connection, path) as pool:
+        with self._pool_of(path) as pool:
             volume = _volume(pool, path)
             if volume is not None:
                 volume.delete()
@@ -268,6 +277,12 @@ class Link:
     def _domain(self, uuid: str) -> Iterator[Any]:
         with self._reaching() as connection:
             yield connection.lookupByUUIDString(uuid)
+
+    @contextmanager
+    def _pool_of(self, path: str) -> Iterator[Any]:
+        # Two who made a pool of one directory would be in each other's way.
+        with self._storing, self._reaching() as connection, _pool_of(connection, path) as pool:
+            yield pool
 
     def _resident(self, connection: Any, domain: Any) -> Resident:  # noqa: ANN401
         sight = _sight(domain)
@@ -325,7 +340,7 @@ def _memory_free_kib(connection: Any, residents: list[Resident]) -> int:  # noqa
 @contextmanager
 def _pool_of(connection: Any, path: str) -> Iterator[Any]:  # noqa: ANN401
     """The pool of the directory that a file is in; where there is none, one for the moment."""
-    directory, _, _ = path.rpartition("/")
+    directory = escape(path.rpartition("/")[0])
     for pool in connection.listAllStoragePools(libvirt.VIR_CONNECT_LIST_STORAGE_POOLS_ACTIVE):
         if f"<path>{directory}</path>" in pool.XMLDesc():
             # Files come and go without libvirt's knowing.
