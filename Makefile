@@ -143,12 +143,16 @@ clean: ## remove everything that was made here
 	@touch $@
 
 # What real machines need; only root can have them, and only where there are taps.
-.venv/.vm: | .venv/bin/python
+.venv/.vm: .venv/.dev
 	@if [ "$$(id -u)" = 0 ] && [ -e /dev/net/tun ] && command -v apt-get >/dev/null \
 		&& ! { [ -x /usr/sbin/libvirtd ] && [ -x /usr/bin/qemu-system-x86_64 ]; }; then \
 		packages="qemu-system-x86 libvirt-daemon libvirt-daemon-driver-qemu iproute2"; \
 		apt-get install -y -q --no-install-recommends $$packages \
 			|| { apt-get update -q && apt-get install -y -q --no-install-recommends $$packages; }; \
+	fi
+	@if [ "$$(id -u)" = 0 ] && [ -x /usr/sbin/libvirtd ] && command -v apt-get >/dev/null; then \
+		.venv/bin/python -m forewarn.testing.guests .venv/guest \
+			|| { apt-get update -q && .venv/bin/python -m forewarn.testing.guests .venv/guest; }; \
 	fi
 	@touch $@
 
