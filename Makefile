@@ -52,7 +52,7 @@ simulate: .venv/.dev ## new stories full of faults until Ctrl-C; or SEED=7 (one)
 deaths: .venv/.dev ## kill a service under load: make deaths KILLS=300 SEED=...
 	.venv/bin/python -m forewarn.testing.deaths --kills $(KILLS) $(if $(SEED),--seed $(SEED))
 
-mutants: .venv/.dev ## break the rules one by one, to see that the tests notice; WRITE=--write for the page
+mutants: .venv/.dev .venv/.libvirt ## break the rules one by one, to see that the tests notice; WRITE=--write for the page
 	.venv/bin/python tools/mutants.py $(WRITE)
 
 check: .venv/.dev ## lint, types, architecture and the fast tests: under a minute, edits nothing
