@@ -143,6 +143,9 @@ def control_parts(world: World, extras: Extras, hooks: Counts) -> ControlParts:
         behave=lambda machine, word: world.fabric.behave(
             parts.directory.machine(machine)[1], Behaviour(word)
         ),
+        take=lambda machine, impact, takes: world.fabric.take(
+            parts.directory.machine(machine)[1], impact, takes
+        ),
     )
 
 
@@ -176,7 +179,13 @@ def emulator_parts() -> EmulatorParts:
     """What the emulator's paths stand on, beside a world: its time is not the world's."""
     clock = PacedClock(NOON, speed=0)
     time = EmptyTime(clock)
-    return EmulatorParts(time=time, visitors=VisitorsBook(clock), reset=lambda _seed: time)
+    return EmulatorParts(
+        time=time,
+        visitors=VisitorsBook(clock),
+        reset=lambda _seed: time,
+        metadata="http://127.0.0.1:80",
+        machines={},
+    )
 
 
 class ControlPlane:

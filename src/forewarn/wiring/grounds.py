@@ -7,7 +7,7 @@ There are two kinds of it: `RealGround` is that of `forewarn serve`, and `wiring
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from forewarn.ports.ids import Ids
 from forewarn.ports.store import Store
 from forewarn.stores.sqlite import SqliteStore
 from forewarn.web.emulator import EmulatorParts, Time
+from forewarn.web.listeners import Bound
 from forewarn.web.visits import VisitorsBook
 from forewarn.wiring.assembly import Assembly
 from forewarn.wiring.directories import DataDirectory
@@ -90,11 +91,13 @@ class Ground(Protocol):
         workers: Workers,
         tell_guests: Callable[[], None],
         reset: Callable[[int | None], Time],
+        bound: Sequence[Bound],
         /,
     ) -> EmulatorParts | None:
         """What lets callers tell time what to do; None where nobody can.
 
-        `tell_guests` has the guests' endpoint look at the clock; `reset` begins another run.
+        `tell_guests` has the guests' endpoint look at the clock; `reset` begins another run;
+        `bound` is where guests are heard.
         """
         ...
 
@@ -128,5 +131,6 @@ class RealGround:
         _workers: Workers,
         _tell_guests: Callable[[], None],
         _reset: Callable[[int | None], Time],
+        _bound: Sequence[Bound],
     ) -> EmulatorParts | None:
         return None

@@ -15,6 +15,7 @@ from typing import Final
 import uvloop
 
 from forewarn.config.fleets import FleetFile, load_fleet, parse_fleet
+from forewarn.core.events import EventType
 from forewarn.core.journal import SERVICE, Actor
 from forewarn.core.scopes import Origin
 from forewarn.errors import Damaged, ForewarnError, Refused
@@ -139,7 +140,7 @@ class _Serve:
             counters = Counters()
             guests = self._guests(assembly, fleet, counters, footing.visitors)
             look = partial(in_the_loop, loop, guests.look_at_the_clock)
-            emulator = ground.emulator(footing, assembly, workers, look, self._reset)
+            emulator = ground.emulator(footing, assembly, workers, look, self._reset, bound)
             faces = Faces(
                 control=self._parts(assembly, footing, counters, workers, carriers),
                 principals=door.principals(carriers.hooks.webhooks.pause_all_of),
@@ -254,6 +255,7 @@ class _Serve:
             setbacks=lambda: workers.setbacks_total,
             hooks=carriers.hooks.counts,
             behave=partial(_behave, assembly),
+            take=partial(_take, assembly),
         )
 
     def _arm(self, assembly: Assembly, fleet: FleetFile, tenant: str) -> ArmParts:
@@ -378,3 +380,10 @@ def _behave(assembly: Assembly, machine: str, behavior: str) -> None:
     assert isinstance(assembly.fabric, SimulatedFabric), "see _assemble"
     _, name = assembly.directory.machine(machine)
     assembly.fabric.behave(name, Behaviour(behavior))
+
+
+def _take(assembly: Assembly, machine: str, impact: EventType, takes: timedelta) -> None:
+    """Tell it how long an impact on it takes."""
+    assert isinstance(assembly.fabric, SimulatedFabric), "see _assemble"
+    _, name = assembly.directory.machine(machine)
+    assembly.fabric.take(name, impact, takes)
