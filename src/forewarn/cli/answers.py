@@ -227,3 +227,10 @@ class Clock(TypedDict):
 
     now: str
     speed: float
+
+
+class Addresses(TypedDict):
+    """Where guests of an emulator ask."""
+
+    metadata: str
+    machines: dict[str, str]

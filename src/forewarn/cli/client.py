@@ -10,6 +10,7 @@ from urllib.parse import quote, urlencode
 
 from forewarn.cli.answers import (
     AddedWebhook,
+    Addresses,
     Announcement,
     Caller,
     Clock,
@@ -150,6 +151,32 @@ class Client:
     def advance(self, body: Mapping[str, object]) -> Clock:
         """Let time pass in an emulator; the time that it is then."""
         return cast("Clock", self._post("/emulator/clock/advance", body))
+
+    def addresses(self) -> Addresses:
+        return cast("Addresses", self._get("/emulator/addresses"))
+
+    def has_visitors(self) -> bool:
+        """Whether any guest has asked an emulator for anything."""
+        answer = cast("Mapping[str, list[object]]", self._get("/emulator/requests"))
+        return bool(answer["requests"])
+
+    def reset(self, seed: int | None) -> Clock:
+        """Have an emulator begin anew; the time that it is then."""
+        if seed is None:
+            return cast("Clock", self._post("/emulator/reset", {}))
+        return cast("Clock", self._post("/emulator/seed", {"seed": seed}))
+
+    def settle(self) -> Clock:
+        """Have an emulator do what is due now; the time that it is then."""
+        return cast("Clock", self._post("/emulator/idle", {}))
+
+    def add_fault(self, body: Mapping[str, object]) -> None:
+        self._post("/emulator/faults", body)
+
+    def take(self, machine: str, impact: str, seconds: float) -> None:
+        """Tell a VM of the simulated fabric how long an impact on it takes."""
+        body = {"machine": machine, "type": impact, "takes_seconds": seconds}
+        self._post("/simulated-fabric", body)
 
     def _changes(self, path: str, body: Mapping[str, object]) -> list[str]:
         return cast("Mapping[str, list[str]]", self._post(path, body))["changes"]
