@@ -17,11 +17,14 @@ from forewarn.cli.answers import (
     DeadLetter,
     Event,
     Events,
+    Fault,
+    Faults,
     Fleet,
     NewSecret,
     Page,
     Principal,
     Principals,
+    Requests,
     Webhook,
     Webhooks,
 )
@@ -152,26 +155,36 @@ class Client:
         """Let time pass in an emulator; the time that it is then."""
         return cast("Clock", self._post("/emulator/clock/advance", body))
 
-    def addresses(self) -> Addresses:
-        return cast("Addresses", self._get("/emulator/addresses"))
-
-    def has_visitors(self) -> bool:
-        """Whether any guest has asked an emulator for anything."""
-        answer = cast("Mapping[str, list[object]]", self._get("/emulator/requests"))
-        return bool(answer["requests"])
-
-    def reset(self, seed: int | None) -> Clock:
-        """Have an emulator begin anew; the time that it is then."""
-        if seed is None:
-            return cast("Clock", self._post("/emulator/reset", {}))
-        return cast("Clock", self._post("/emulator/seed", {"seed": seed}))
-
     def settle(self) -> Clock:
-        """Have an emulator do what is due now; the time that it is then."""
+        """Have an emulator do what is due now."""
         return cast("Clock", self._post("/emulator/idle", {}))
 
-    def add_fault(self, body: Mapping[str, object]) -> None:
-        self._post("/emulator/faults", body)
+    def reset(self) -> Clock:
+        """Have an emulator begin anew."""
+        return cast("Clock", self._post("/emulator/reset", {}))
+
+    def seed(self, seed: int) -> Clock:
+        """Have an emulator begin anew, with ids that follow from a number."""
+        return cast("Clock", self._post("/emulator/seed", {"seed": seed}))
+
+    def requests(self) -> Requests:
+        return cast("Requests", self._get("/emulator/requests"))
+
+    def faults(self) -> list[Fault]:
+        return cast("Faults", self._get("/emulator/faults"))["faults"]
+
+    def add_fault(self, wanted: Mapping[str, object]) -> Fault:
+        return cast("Fault", self._post("/emulator/faults", wanted))
+
+    def remove_fault(self, fault: str) -> None:
+        target = f"/emulator/faults/{quote(fault, safe='')}"
+        self._ask("DELETE", target, None, ANSWER_SECONDS_MAX)
+
+    def clear_faults(self) -> None:
+        self._ask("DELETE", "/emulator/faults", None, ANSWER_SECONDS_MAX)
+
+    def addresses(self) -> Addresses:
+        return cast("Addresses", self._get("/emulator/addresses"))
 
     def take(self, machine: str, impact: str, seconds: float) -> None:
         """Tell a VM of the simulated fabric how long an impact on it takes."""

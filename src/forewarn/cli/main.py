@@ -24,8 +24,10 @@ from forewarn.cli import (
     backup,
     clock,
     connection,
+    emulators,
     environment,
     events,
+    faults,
     fleet,
     identity,
     journal,
@@ -109,7 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _run(words)
     except CycloptsError as error:
-        return _complain(f"{_fault(error)}; see `{_help_of(error)}`", STATUS_OF[Malformed])
+        return _complain(f"{_complaint(error)}; see `{_help_of(error)}`", STATUS_OF[Malformed])
     except Faulty as error:
         # Editors and people jump to a line that begins with its place.
         sys.stderr.write(f"{error}\n")
@@ -165,7 +167,10 @@ def build(words: Sequence[str] = ()) -> App:
     ):
         name = function.__name__.replace("_", "-")
         app.command(function, name=name, usage=_usage(name, operands), help_epilogue="")
-    groups = (_clock(), _fleet(), _journal(), _principal(), _scenario(words), _webhook())
+    groups = (
+        *(_clock(), _emulator(), _fault(), _fleet(), _journal(), _principal()),
+        *(_scenario(words), _webhook()),
+    )
     for group in groups:
         app.command(group)
     for name, summary in SERVING.items():
@@ -249,6 +254,25 @@ def _clock() -> App:
     app = App(name="clock", usage=_usage("clock", "[COMMAND]"), help_epilogue="")
     app.default(clock.clock)
     app.command(clock.advance, usage=_usage("clock advance", "[BY]"))
+    return app
+
+
+def _emulator() -> App:
+    app = App(
+        name="emulator", usage=_usage("emulator", "COMMAND"), help=emulators.HELP, help_epilogue=""
+    )
+    app.command(emulators.reset, usage=_usage("emulator reset", ""))
+    app.command(emulators.seed, usage=_usage("emulator seed", "NUMBER"))
+    app.command(emulators.idle, usage=_usage("emulator idle", ""))
+    app.command(emulators.requests, usage=_usage("emulator requests", ""))
+    return app
+
+
+def _fault() -> App:
+    app = App(name="fault", usage=_usage("fault", "COMMAND"), help=faults.HELP, help_epilogue="")
+    app.command(faults.add, usage=_usage("fault add", "KIND"))
+    app.command(faults.list_, name="list", usage=_usage("fault list", ""))
+    app.command(faults.clear, usage=_usage("fault clear", "[ID]"))
     return app
 
 
@@ -347,7 +371,7 @@ def _status(error: ForewarnError) -> int:
     return next(status for family, status in STATUS_OF.items() if isinstance(error, family))
 
 
-def _fault(error: CycloptsError) -> str:
+def _complaint(error: CycloptsError) -> str:
     if isinstance(error, UnknownCommandError) and error.unused_tokens:
         # Its own words would load every command there is.
         return _no_command(error.unused_tokens[0], error.app)

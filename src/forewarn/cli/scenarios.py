@@ -136,7 +136,10 @@ def _emulator(
         )
     client = connection.client()
     _refuse_unfit(client, scenario)
-    client.reset(seed)
+    if seed is None:
+        client.reset()
+    else:
+        client.seed(seed)
     yield client
 
 
@@ -175,7 +178,7 @@ def _attended(client: Client, seconds: float) -> bool:
     """Wait until somebody asks as a VM; whether somebody did."""
     clock = SystemClock()
     began = clock.elapsed()
-    while not client.has_visitors():
+    while not client.requests()["requests"]:
         if (clock.elapsed() - began).total_seconds() >= seconds:
             return False
         threading.Event().wait(LOOK_SECONDS)

@@ -25,6 +25,7 @@ from forewarn.config.tables import Fault, Table, shown
 from forewarn.core.events import ANNOUNCED_TYPES, Cause, EventSource, EventType
 from forewarn.core.periods import spell
 from forewarn.errors import Malformed
+from forewarn.web.faults import FaultKind
 
 # What a guest may be answered besides a status: nothing in the body, half a body or none, no answer.
 ANSWERS: Final = ("empty", "broken", "none")
@@ -70,23 +71,6 @@ class FailureKind(Enum):
 
     ACTUAL = "actual"
     PREDICTED = "predicted"
-
-
-class FaultKind(Enum):
-    """How the guests' endpoint can misbehave."""
-
-    TOO_MANY = "429"
-    GONE = "410"
-    INTERNAL = "500"
-    UNAVAILABLE = "503"
-    EMPTY = "empty"
-    SLOW = "slow"
-    SLOW_FIRST = "slow-first"
-    RESET = "reset"
-    TRUNCATED = "truncated"
-    INCARNATION_RESTART = "incarnation-restart"
-    WEBHOOK_DUPLICATE = "webhook-duplicate"
-    WEBHOOK_REORDERED = "webhook-reordered"
 
 
 class Reader:
@@ -213,7 +197,7 @@ class Reader:
         return Approve(number=number, at=at, event=event, machine=machine or "")
 
     def _fault(self, table: Table, number: int, at: timedelta) -> AnyStep:
-        kind = table.choice("fault", FaultKind.TOO_MANY)
+        kind = table.choice("fault", FaultKind.THROTTLED)
         return Inject(
             number=number,
             at=at,
