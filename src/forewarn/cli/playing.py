@@ -125,7 +125,7 @@ class Player:
         made = self._client.announce(wish)
         if step.names and len(step.names) != len(made["events"]):
             raise Refused(
-                f"{len(made['events'])} events came of it, and `as` has {len(step.names)} names: "
+                f"`as` has {len(step.names)} names, and it became {len(made['events'])} event(s): "
                 "VMs of different hosts or update domains get an event each"
             )
         self._events |= zip(step.names, made["events"], strict=False)
@@ -176,13 +176,13 @@ class Player:
         if isinstance(step, ExpectApproval):
             return self._judge_approval(step)
         what = f"{' and '.join(step.machines)} to be answered {step.answer}"
-        sight = self._await(step, lambda: self._see_answer(step))
+        sight = self._await(step, self._deadline(step), lambda: self._see_answer(step))
         return self._played(step, _verdict(sight), what, sight.seen)
 
     def _judge_event(self, step: ExpectEvent) -> Played:
         readers = step.machines or tuple(self._events[step.event]["resources"])
         what = sights.expected_event(step, readers)
-        sight = self._await(step, lambda: self._see_event(step, readers))
+        sight = self._await(step, self._deadline(step), lambda: self._see_event(step, readers))
         if sight.is_early:
             approval = self._approval_by_others(step.event)
             if approval is not None:
@@ -193,8 +193,11 @@ class Player:
         what = (
             f"{step.machine or 'a VM'} to approve {step.event} within {spell_length(step.within)}"
         )
+        # The record says when an approval came: how late we look makes no difference.
         latest = self._now() + step.within
-        sight = self._await(step, lambda: sights.of_approval(step, self._event(step.event), latest))
+        sight = self._await(
+            step, latest, lambda: sights.of_approval(step, self._event(step.event), latest)
+        )
         seen = sight.seen
         if not sight.is_met and not self._speed:
             seen += " (this clock waits for no handler: play it with --speed 60)"
@@ -217,11 +220,14 @@ class Player:
         seen = ", ".join(f"{machine} is answered {word}" for machine, word in words.items())
         return Sight(is_met=set(words.values()) == {step.answer}, seen=seen)
 
-    def _await(self, step: Expectation, look: Callable[[], Sight]) -> Sight:
+    def _deadline(self, step: Expectation) -> datetime:
+        """Until when it may come true."""
+        return self._now() + step.within + GRACE * self._speed
+
+    def _await(self, step: Expectation, deadline: datetime, look: Callable[[], Sight]) -> Sight:
         """Look until it is as expected, or its time is over."""
-        now = self._now()
-        deadline = now + step.within + GRACE * self._speed
         while True:
+            now = self._now()
             sight = look()
             if sight.is_met or sight.is_final or now >= deadline:
                 return sight
@@ -230,7 +236,6 @@ class Player:
             else:
                 a_while = max(step.within / LOOKS, timedelta(seconds=1))
                 self._pass_until(min(now + a_while, deadline))
-            now = self._now()
 
     def _read(self, machine: str) -> guests.GuestAnswer:
         return guests.read(self._urls[machine.lower()])

@@ -154,13 +154,14 @@ class Reader:
         self, table: Table, number: int, at: timedelta, what: tuple[EventType, Cause, EventSource]
     ) -> Announce:
         machines, host = self._named(table, "vm"), self._host(table)
-        if not machines and host is None and table.is_sound("vm", "host"):
+        if "vm" not in table.members and "host" not in table.members:
             table.fault("vm", "it names no VM", f'add vm = "{next(iter(self._machines), "…")}"')
         if machines and host is not None:
             table.fault("host", "host beside vm", "give one of them")
         started_for = table.duration("started_for")
-        for machine in machines or self._hosts.get(host or "", []):
-            self._note_length(table, machine, (what[0], started_for, number))
+        if table.is_sound("announce", "type", "started_for"):
+            for machine in machines or self._hosts.get(host or "", []):
+                self._note_length(table, machine, (what[0], started_for, number))
         return Announce(
             number=number,
             at=at,
