@@ -269,7 +269,7 @@ def test_a_webhook_is_told_in_another_order_when_told_to(
 def test_what_is_held_back_comes_late_if_nothing_follows(
     emulator: EmulatorProcess, receiver: Receiver
 ) -> None:
-    webhook = {"name": "pager", "url": receiver.url, "changes": ["announced", "canceled"]}
+    webhook = {"name": "pager", "url": receiver.url, "changes": ["scheduled", "canceled"]}
     emulator.ask("POST", "/webhooks", webhook)
     add(emulator, "webhook-reordered", times=1, delay_seconds=60)
 
