@@ -273,6 +273,7 @@ ROWS: Final = (
             summary="Have something go wrong, for a VM or all, so many times or for so long.",
             asks=forms.Wrong,
             answers={HTTPStatus.CREATED: FaultForm},
+            refusals=frozenset({HTTPStatus.NOT_FOUND}),
         ),
     ),
     Row(
