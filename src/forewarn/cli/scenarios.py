@@ -103,7 +103,9 @@ def list_(*, as_json: AsJson = False) -> None:
 
 
 def show(name: Annotated[str, Parameter(name="NAME")], /) -> None:
-    """Show the file of a scenario that comes with forewarn: to read, or to begin one's own with.
+    """Show the file of a scenario that comes with forewarn.
+
+    It is there to be read, and to begin one of your own with.
 
     For example:
 
