@@ -217,6 +217,15 @@ def test_what_does_not_come_true_is_not_kept_and_what_was_seen_is_said(
     assert seen in second.seen
 
 
+def test_what_the_scenario_approved_itself_is_no_excuse(emulator: EmulatorProcess) -> None:
+    steps = f'{WEB_0}[[step]]\napprove = "reboot"\nvm = "web-0"\n{NOW}'
+    client = client_of(emulator)
+
+    *_, last = Player(client, written(steps), client.clock()).play()
+
+    assert (last.outcome, last.seen) == (Outcome.NOT_KEPT, "web-0 reads it as Started")
+
+
 def test_an_expectation_that_comes_true_within_its_time_is_kept(emulator: EmulatorProcess) -> None:
     step = '[[step]]\nat = "+14m"\nexpect = "Started"\nevent = "reboot"\nwithin = "2m"\n'
     client = client_of(emulator)
