@@ -119,12 +119,23 @@ class MetadataServer:
         self._board.watch(self._note_change)
         self._sweep(self._loop)
         for place in bound:
-            answer = self._hatch.at(place.name) if self._visitors is None else not_at_once
-            door = Door(self, place, self._loop, answer)
-            door.open()
-            self._doors.append(door)
-            extra = {"action": "listen", "listener": place.name}
-            self._log.info("listening on %s", place.name, extra=extra)
+            self.open(place)
+
+    def open(self, place: Bound) -> Door:
+        """Answer at this address too, from now on; in the loop's thread."""
+        assert self._loop is not None, "see serve"
+        answer = self._hatch.at(place.name) if self._visitors is None else not_at_once
+        door = Door(self, place, self._loop, answer)
+        door.open()
+        self._doors.append(door)
+        extra = {"action": "listen", "listener": place.name}
+        self._log.info("listening on %s", place.name, extra=extra)
+        return door
+
+    def shut(self, door: Door) -> None:
+        """Let nobody in there any more; whoever is in already stays. In the loop's thread."""
+        door.close()
+        self._doors.remove(door)
 
     async def stop(self, grace: timedelta) -> None:
         """Take no more requests, finish what is under way, and close; cut it off after a while."""
