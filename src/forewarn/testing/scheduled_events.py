@@ -28,6 +28,7 @@ from forewarn.core.scopes import Enabling
 from forewarn.core.wishes import Wish
 from forewarn.errors import Malformed, Refused
 from forewarn.testing.emulated_events import Event
+from forewarn.testing.guest_faults import GuestFaults
 from forewarn.testing.namespaces import Command, NoNamespaces, Output
 from forewarn.testing.served_worlds import ServedWorld
 from forewarn.web.visits import Visit
@@ -94,9 +95,7 @@ def emulated(
 
 
 def _fleet(sketch: Sketch, file: str | os.PathLike[str] | None) -> FleetFile:
-    is_empty = not any(
-        (sketch.machines, sketch.spots, sketch.availability_sets, sketch.scale_sets)
-    )
+    is_empty = not any((sketch.machines, sketch.spots, sketch.availability_sets, sketch.scale_sets))
     if file is None:
         sketch = Sketch(machines=(ALONE,)) if is_empty else sketch
         return parse_fleet(sketch.toml, "the VMs asked for", Enabling.ALWAYS)
@@ -110,6 +109,7 @@ class ScheduledEvents:
 
     def __init__(self, world: ServedWorld) -> None:
         self._world = world
+        self._faults = GuestFaults(world.faults, self._named)
 
     # -- where the VMs are -------------------------------------------------------------------
 
@@ -146,6 +146,11 @@ class ScheduledEvents:
     def requests(self) -> tuple[Request, ...]:
         """What the VMs asked, oldest first; the last 10,000."""
         return tuple(_request(visit) for visit in self._world.visitors.visits)
+
+    @property
+    def faults(self) -> GuestFaults:
+        """What goes wrong on purpose; nothing, unless it was added."""
+        return self._faults
 
     # -- what is announced -------------------------------------------------------------------
 

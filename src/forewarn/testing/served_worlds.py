@@ -32,6 +32,7 @@ from forewarn.service.books import Writers
 from forewarn.web import listeners
 from forewarn.web.counters import Counters
 from forewarn.web.door import Door
+from forewarn.web.faults import Faults
 from forewarn.web.limits import Limits
 from forewarn.web.listeners import Bound, Listener
 from forewarn.web.server import MetadataServer
@@ -73,6 +74,7 @@ class ServedWorld:
             assert footing.visitors is not None, "see EmulatedGround"
             self.clock: Final = footing.clock
             self.visitors: Final = footing.visitors
+            self.faults: Final = Faults(footing.clock, speed=footing.speed)
             self._loop = asyncio.new_event_loop()
             stack.callback(self._loop.close)
             self._stack = stack.pop_all()
@@ -90,6 +92,7 @@ class ServedWorld:
             subscription_id=fleet.subscription_id,
             log=_LOG,
             visitors=self.visitors,
+            faults=self.faults,
         )
         self.time: Final = Timekeeper(
             self.clock,
@@ -184,7 +187,7 @@ class ServedWorld:
 
     def shut(self, door: Door) -> None:
         """Answer nobody there any more."""
-        in_the_loop(self._loop, partial(self._server.shut, door))
+        in_the_loop(self._loop, door.close)
 
     def _do(self, step: Coroutine[object, object, T]) -> T:
         return asyncio.run_coroutine_threadsafe(step, self._loop).result()
