@@ -157,3 +157,30 @@ def test_a_launcher_whose_master_is_gone_runs_nothing(tmp_path: Path) -> None:
 
     assert launching.returncode == launcher.CANNOT_RUN
     assert not (tmp_path / "x").exists()
+
+
+def test_nobody_in_particular_can_do_it() -> None:
+    """Whoever runs this, it is tried as a user with no rights at all."""
+    story = """if True:
+        import ctypes, os
+        from forewarn.testing import launcher
+        if os.getuid() == 0:
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+            # A process that changed its user may not write to its own /proc; one that is started may.
+            ctypes.CDLL(None).prctl(4, 1)
+        before = os.getuid(), os.getgid()
+        launcher.leave()
+        launcher.raise_loopback()
+        with launcher.listen() as listening:
+            assert listening.getsockname() == ("169.254.169.254", 80)
+        assert (os.getuid(), os.getgid()) == before != (0, 0)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", story],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stderr

@@ -16,11 +16,14 @@ from forewarn.cli.answers import (
     DeadLetter,
     Event,
     Events,
+    Fault,
+    Faults,
     Fleet,
     NewSecret,
     Page,
     Principal,
     Principals,
+    Requests,
     Webhook,
     Webhooks,
 )
@@ -150,6 +153,34 @@ class Client:
     def advance(self, body: Mapping[str, object]) -> Clock:
         """Let time pass in an emulator; the time that it is then."""
         return cast("Clock", self._post("/emulator/clock/advance", body))
+
+    def settle(self) -> Clock:
+        """Have an emulator do what is due now."""
+        return cast("Clock", self._post("/emulator/idle", {}))
+
+    def reset(self) -> Clock:
+        """Have an emulator begin anew."""
+        return cast("Clock", self._post("/emulator/reset", {}))
+
+    def seed(self, seed: int) -> Clock:
+        """Have an emulator begin anew, with ids that follow from a number."""
+        return cast("Clock", self._post("/emulator/seed", {"seed": seed}))
+
+    def requests(self) -> Requests:
+        return cast("Requests", self._get("/emulator/requests"))
+
+    def faults(self) -> list[Fault]:
+        return cast("Faults", self._get("/emulator/faults"))["faults"]
+
+    def add_fault(self, wanted: Mapping[str, object]) -> Fault:
+        return cast("Fault", self._post("/emulator/faults", wanted))
+
+    def remove_fault(self, fault: str) -> None:
+        target = f"/emulator/faults/{quote(fault, safe='')}"
+        self._ask("DELETE", target, None, ANSWER_SECONDS_MAX)
+
+    def clear_faults(self) -> None:
+        self._ask("DELETE", "/emulator/faults", None, ANSWER_SECONDS_MAX)
 
     def _changes(self, path: str, body: Mapping[str, object]) -> list[str]:
         return cast("Mapping[str, list[str]]", self._post(path, body))["changes"]

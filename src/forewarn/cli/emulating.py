@@ -14,11 +14,13 @@ from typing import Annotated, Final, Literal
 
 from cyclopts import Parameter
 
+from forewarn.cli.options import WEBHOOK_ALLOW_HELP
 from forewarn.config.fleets import load_fleet
 from forewarn.config.sketches import Sketch
 from forewarn.core.scopes import Enabling
 from forewarn.errors import Malformed
 from forewarn.web.listeners import PORT_MAX, Listener
+from forewarn.wire.targets import load_allowed
 from forewarn.wiring.directories import DataDirectory
 from forewarn.wiring.emulation import HOST, EmulatedGround
 from forewarn.wiring.logs import start_logging
@@ -48,6 +50,7 @@ def emulate(
     seed: int | None = None,
     port: int = 0,
     control_port: int = 0,
+    webhook_allow: Annotated[Names, Parameter(help=WEBHOOK_ALLOW_HELP)] = (),
     data: Path | None = None,
     as_json: Annotated[
         bool, Parameter(name="--json", help="Print all addresses as one line of JSON, once ready.")
@@ -85,6 +88,7 @@ def emulate(
             metadata=_listeners(file, port),
             control=(HOST, control_port),
             default_enabling=Enabling.ALWAYS,
+            webhook_allow=load_allowed(webhook_allow),
             ground=EmulatedGround(
                 token=token, speed=pace, seed=seed, kept=None if data is None else directory
             ),

@@ -24,8 +24,10 @@ from forewarn.cli import (
     backup,
     clock,
     connection,
+    emulators,
     environment,
     events,
+    faults,
     fleet,
     identity,
     journal,
@@ -102,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _run(words)
     except CycloptsError as error:
-        return _complain(f"{_fault(error)}; see `{_help_of(error)}`", STATUS_OF[Malformed])
+        return _complain(f"{_complaint(error)}; see `{_help_of(error)}`", STATUS_OF[Malformed])
     except Faulty as error:
         # Editors and people jump to a line that begins with its place.
         sys.stderr.write(f"{error}\n")
@@ -158,7 +160,7 @@ def build(words: Sequence[str] = ()) -> App:
     ):
         name = function.__name__.replace("_", "-")
         app.command(function, name=name, usage=_usage(name, operands), help_epilogue="")
-    for group in (_clock(), _fleet(), _journal(), _principal(), _webhook()):
+    for group in (_clock(), _emulator(), _fault(), _fleet(), _journal(), _principal(), _webhook()):
         app.command(group)
     for name, summary in SERVING.items():
         app.command(
@@ -244,6 +246,25 @@ def _clock() -> App:
     return app
 
 
+def _emulator() -> App:
+    app = App(
+        name="emulator", usage=_usage("emulator", "COMMAND"), help=emulators.HELP, help_epilogue=""
+    )
+    app.command(emulators.reset, usage=_usage("emulator reset", ""))
+    app.command(emulators.seed, usage=_usage("emulator seed", "NUMBER"))
+    app.command(emulators.idle, usage=_usage("emulator idle", ""))
+    app.command(emulators.requests, usage=_usage("emulator requests", ""))
+    return app
+
+
+def _fault() -> App:
+    app = App(name="fault", usage=_usage("fault", "COMMAND"), help=faults.HELP, help_epilogue="")
+    app.command(faults.add, usage=_usage("fault add", "KIND"))
+    app.command(faults.list_, name="list", usage=_usage("fault list", ""))
+    app.command(faults.clear, usage=_usage("fault clear", "[ID]"))
+    return app
+
+
 def _fleet() -> App:
     app = App(name="fleet", usage=_usage("fleet", "[COMMAND]"), help_epilogue="")
     app.default(fleet.fleet)
@@ -324,7 +345,7 @@ def _status(error: ForewarnError) -> int:
     return next(status for family, status in STATUS_OF.items() if isinstance(error, family))
 
 
-def _fault(error: CycloptsError) -> str:
+def _complaint(error: CycloptsError) -> str:
     if isinstance(error, UnknownCommandError) and error.unused_tokens:
         # Its own words would load every command there is.
         return _no_command(error.unused_tokens[0], error.app)

@@ -72,9 +72,9 @@ def leave() -> None:
         raise OSError(number, f"unshare: {os.strerror(number)}")
     own = Path("/proc/self")
     # Without this nobody but root may say which group is which.
-    own.joinpath("setgroups").write_text("deny", encoding="ascii")
-    own.joinpath("uid_map").write_text(f"{uid} {uid} 1", encoding="ascii")
-    own.joinpath("gid_map").write_text(f"{gid} {gid} 1", encoding="ascii")
+    own.joinpath("setgroups").write_bytes(b"deny")
+    own.joinpath("uid_map").write_bytes(b"%d %d 1" % (uid, uid))
+    own.joinpath("gid_map").write_bytes(b"%d %d 1" % (gid, gid))
 
 
 def raise_loopback() -> None:

@@ -317,8 +317,7 @@ class ScheduledEvents:
 
     def _named(self, vm: str) -> str:
         """A VM by the name that is nobody else's, however it was called. Raises: Unknown, Refused."""
-        scope, name = self._world.assembly.directory.machine(vm)
-        return name if name in self.machines else f"{scope}/{name}"
+        return self._world.assembly.directory.shortest(vm)
 
     def _chosen(self, vms: tuple[str, ...]) -> tuple[str, ...]:
         return vms or self.machines[:1]

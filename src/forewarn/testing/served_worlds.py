@@ -32,7 +32,6 @@ from forewarn.service.books import Writers
 from forewarn.web import listeners
 from forewarn.web.counters import Counters
 from forewarn.web.door import Door
-from forewarn.web.faults import Faults
 from forewarn.web.limits import Limits
 from forewarn.web.listeners import Bound, Listener
 from forewarn.web.server import MetadataServer
@@ -40,7 +39,7 @@ from forewarn.wiring.assembly import Assembly, assemble
 from forewarn.wiring.emulation import HOST, EmulatedGround
 from forewarn.wiring.grounds import Footing
 from forewarn.wiring.lanes import Lanes
-from forewarn.wiring.renewal import in_the_loop
+from forewarn.wiring.renewal import tell_guests
 from forewarn.wiring.timekeeping import Timekeeper
 from forewarn.wiring.watching import WatchedStore
 from forewarn.wiring.working import Workers
@@ -74,7 +73,8 @@ class ServedWorld:
             assert footing.visitors is not None, "see EmulatedGround"
             self.clock: Final = footing.clock
             self.visitors: Final = footing.visitors
-            self.faults: Final = Faults(footing.clock, speed=footing.speed)
+            assert footing.faults is not None, "see EmulatedGround"
+            self.faults: Final = footing.faults
             self._loop = asyncio.new_event_loop()
             stack.callback(self._loop.close)
             self._stack = stack.pop_all()
@@ -99,7 +99,7 @@ class ServedWorld:
             self._workers,
             self.assembly.desk,
             self.assembly.store,
-            partial(in_the_loop, self._loop, self._server.look_at_the_clock),
+            partial(tell_guests, self._loop, self._server),
         )
 
     def _assemble(self, fleet: FleetFile, footing: Footing, store: WatchedStore) -> Assembly:
@@ -187,7 +187,11 @@ class ServedWorld:
 
     def shut(self, door: Door) -> None:
         """Answer nobody there any more."""
-        in_the_loop(self._loop, door.close)
+
+        async def close() -> None:
+            door.close()
+
+        self._do(close())
 
     def _do(self, step: Coroutine[object, object, T]) -> T:
         return asyncio.run_coroutine_threadsafe(step, self._loop).result()

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Final
 
+from forewarn.clocks import SystemClock
 from forewarn.errors import Malformed, Refused, Unknown
 from forewarn.ports.clock import Clock
 
@@ -88,6 +89,8 @@ class Faults:
     def __init__(self, clock: Clock, *, speed: float = 1.0) -> None:
         """By a clock that goes at this speed; 0: it stands still until it is advanced."""
         self._clock = clock
+        # Delays are over when as much has passed on this.
+        self.patience: Final[Clock] = SystemClock() if speed else clock
         # Whether a delay is over when the clock was advanced by it; else it takes as long as it says.
         self.is_manual: Final = not speed
         self._lock = threading.Lock()

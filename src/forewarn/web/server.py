@@ -13,7 +13,7 @@ import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from http import HTTPStatus
 from itertools import islice
@@ -42,13 +42,11 @@ from forewarn.web.phases import Phase
 from forewarn.web.responses import Responses
 from forewarn.web.roll import Roll
 from forewarn.web.strikes import Strikes
-from forewarn.web.visits import VisitorsBook, named, not_at_once, origin
+from forewarn.web.visits import Strangers, VisitorsBook, named, not_at_once, origin
 from forewarn.web.waiting import Waiter, WaitingRoom
 from forewarn.wire import refusals
 from forewarn.wire.refusals import Refusal
 
-# Addresses of strangers that are named in the log, each once.
-STRANGERS_NAMED_MAX: Final = 1000
 # Waiting guests that are told of a change in one turn of the loop.
 TOLD_AT_ONCE: Final = 250
 
@@ -99,7 +97,7 @@ class MetadataServer:
             )  # fmt: skip
             self._send = self._strikes.send
         self._waiting = WaitingRoom()
-        self._strangers: set[str] = set()
+        self._strangers = Strangers(log)
         self._backroom = Backroom(limits.workers, self._note_quiet)
         self._roll = Roll(self._backroom, desk, counters, log)
         self._approvals: Tray[tuple[Caller, bytes], Reply | Exception] = Tray(
@@ -168,9 +166,13 @@ class MetadataServer:
     def _connections(self) -> tuple[Connection, ...]:
         return tuple(v for v in self.gate.visitors if isinstance(v, Connection))
 
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing that was asked is still to be committed."""
+        return self._backroom.is_quiet and self._approvals.is_empty
+
     def _note_quiet(self) -> None:
-        is_quiet = self._backroom.is_quiet and self._approvals.is_empty
-        if self._stopping and not self.gate.visitors and is_quiet:
+        if self._stopping and not self.gate.visitors and self.is_quiet:
             self._quiet.set()
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -179,12 +181,14 @@ class MetadataServer:
         self.look_at_the_clock()
         self.gate.sweep(loop.time())
 
-    def look_at_the_clock(self) -> None:
-        """Take note of the time, as is done every now and then; in the loop's thread."""
+    def look_at_the_clock(self) -> datetime | None:
+        """Take note of the time, as is done every now and then; in the loop's thread.
+
+        The instant at which it should be looked at again, if that matters.
+        """
         self._responses.date(self._clock.now())
         self._hatch.look_at_the_clock(self.limits.sweep)
-        if self._strikes is not None:
-            self._strikes.look_at_the_clock()
+        return None if self._strikes is None else self._strikes.look_at_the_clock()
 
     # -- what doors ask ----------------------------------------------------------------------
 
@@ -298,13 +302,9 @@ class MetadataServer:
 
     def _turn_away(self, connection: Connection, decision: Decision) -> None:
         self._counters.strangers += 1
-        address = connection.address
-        if address not in self._strangers and len(self._strangers) < STRANGERS_NAMED_MAX:
-            self._strangers.add(address)
-            extra = {"action": "stranger", **origin(connection)}
-            self._log.warning("%s is no VM of the fleet, and was turned away", address, extra=extra)
+        self._strangers.name(connection)
         connection.is_last = True
-        self._reply(connection, decision, metadata.refused(refusals.stranger(address)))
+        self._reply(connection, decision, metadata.refused(refusals.stranger(connection.address)))
 
     def _read(
         self, connection: Connection, decision: Decision, action: ReadDocument, caller: Caller

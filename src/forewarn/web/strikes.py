@@ -12,7 +12,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from forewarn.core.documents import FIRST_INCARNATION
@@ -112,13 +112,19 @@ class Strikes:
             return None
         return self._faults.strike(kinds, caller.scope, (caller.machine,))
 
-    def look_at_the_clock(self) -> None:
-        """Take up what has waited long enough, and end the faults whose time is over."""
+    def look_at_the_clock(self) -> datetime | None:
+        """Take up what has waited long enough, and end the faults whose time is over.
+
+        When the next request has waited long enough, on a clock that has to be advanced to that.
+        """
         self._faults.look_at_the_clock()
-        if self._faults.is_manual:
-            elapsed = self._clock.elapsed()
-            for number in [n for n, late in self._late.items() if late.due <= elapsed]:
-                self._take_up(number)
+        if not self._faults.is_manual:
+            return None
+        elapsed = self._clock.elapsed()
+        for number in [n for n, late in self._late.items() if late.due <= elapsed]:
+            self._take_up(number)
+        due = min((late.due for late in self._late.values()), default=None)
+        return None if due is None else self._clock.now() + (due - elapsed)
 
     def end_delays(self) -> None:
         """Take up whatever waits: there will be no later."""

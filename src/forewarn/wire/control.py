@@ -39,6 +39,8 @@ _REMEDIES: Final[Mapping[str, str]] = {
     "duration_seconds": f"--duration is 0s to {_DAY}; as duration_seconds, a number",
     "description": f"--description is text of at most {DESCRIPTION_LENGTH_MAX} characters",
     "by_seconds": f"--by is more than 0s and at most {_YEAR}; as by_seconds, a number",
+    "times": "--times is a whole number from 1",
+    "delay_seconds": f"--delay is 0s to {_DAY}; as delay_seconds, a number",
     "to": f"--to is {_AN_INSTANT}",
     "before": f"--before is {_AN_INSTANT}",
 }

@@ -29,6 +29,7 @@ from forewarn.stores.sqlite import SqliteStore
 from forewarn.trust.passes import Pass
 from forewarn.trust.tokens import PassingTokens
 from forewarn.web.emulator import EmulatorParts, Time
+from forewarn.web.faults import Faults
 from forewarn.web.visits import VisitorsBook
 from forewarn.wiring.assembly import Assembly
 from forewarn.wiring.directories import DataDirectory
@@ -98,6 +99,7 @@ class EmulatedGround:
             backup=backup,
             speed=self.speed,
             visitors=VisitorsBook(clock),
+            faults=Faults(clock, speed=self.speed),
         )
 
     def door(self, assembly: Assembly, _subscription_id: str) -> Doorkeeper:
@@ -109,13 +111,20 @@ class EmulatedGround:
         footing: Footing,
         assembly: Assembly,
         workers: Workers,
-        tell_guests: Callable[[], None],
+        tell_guests: Callable[[], datetime | None],
         reset: Callable[[int | None], Time],
     ) -> EmulatorParts | None:
         assert isinstance(footing.clock, PacedClock), "see footing"
         assert footing.visitors is not None, "see footing"
+        assert footing.faults is not None, "see footing"
         keeper = Timekeeper(footing.clock, workers, assembly.desk, assembly.store, tell_guests)
-        return EmulatorParts(time=keeper, visitors=footing.visitors, reset=self._guarded(reset))
+        return EmulatorParts(
+            time=keeper,
+            visitors=footing.visitors,
+            faults=footing.faults,
+            machine=assembly.directory.shortest,
+            reset=self._guarded(reset),
+        )
 
     def _guarded(self, reset: Callable[[int | None], Time]) -> Callable[[int | None], Time]:
         return reset if self.kept is None else _refuse_reset

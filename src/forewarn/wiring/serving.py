@@ -14,6 +14,7 @@ from typing import Final
 
 import uvloop
 
+from forewarn.clocks import SystemClock
 from forewarn.config.fleets import FleetFile, load_fleet, parse_fleet
 from forewarn.core.journal import SERVICE, Actor
 from forewarn.core.scopes import Origin
@@ -29,16 +30,16 @@ from forewarn.web.arm_calls import ArmParts
 from forewarn.web.control import ControlParts
 from forewarn.web.counters import Counters
 from forewarn.web.emulator import Time
+from forewarn.web.faults import Faults
 from forewarn.web.listeners import Bound
 from forewarn.web.server import MetadataServer
-from forewarn.web.visits import VisitorsBook
 from forewarn.wiring.assembly import Assembly, assemble
 from forewarn.wiring.carrying import Carriers, assemble_hooks
 from forewarn.wiring.faces import Faces
 from forewarn.wiring.garbage import uncollected
 from forewarn.wiring.grounds import Entrance, Footing, RealGround
 from forewarn.wiring.lanes import Lanes
-from forewarn.wiring.renewal import GRACE, Renewal, in_the_loop
+from forewarn.wiring.renewal import GRACE, Renewal, tell_guests
 from forewarn.wiring.running import Running, Switchboard
 from forewarn.wiring.settings import ServeSettings, Serving
 from forewarn.wiring.sockets import allow_descriptors, listening
@@ -135,10 +136,10 @@ class _Serve:
                 door = await asyncio.to_thread(ground.door, assembly, fleet.subscription_id)
             crash = partial(loop.call_soon_threadsafe, self._crash)
             workers = Workers(assembly, store, self._log, crash, footing.speed)
-            carriers = self._carriers(assembly, fleet, crash)
+            carriers = self._carriers(assembly, fleet, crash, footing.faults)
             counters = Counters()
-            guests = self._guests(assembly, fleet, counters, footing.visitors)
-            look = partial(in_the_loop, loop, guests.look_at_the_clock)
+            guests = self._guests(assembly, fleet, counters, footing)
+            look = partial(tell_guests, loop, guests)
             emulator = ground.emulator(footing, assembly, workers, look, self._reset)
             faces = Faces(
                 control=self._parts(assembly, footing, counters, workers, carriers),
@@ -204,18 +205,19 @@ class _Serve:
                 self._log.error(self._fleet_trouble, extra={"action": "fleet_refused"})
 
     def _carriers(
-        self, assembly: Assembly, fleet: FleetFile, crash: Callable[[], object]
-    ) -> Carriers:
-        post = HttpPost(assembly.clock, self._settings.webhook_allow)
-        hooks = assemble_hooks(assembly, post, fleet.subscription_id)
-        return Carriers(hooks, assembly, self._log, crash)
-
-    def _guests(
         self,
         assembly: Assembly,
         fleet: FleetFile,
-        counters: Counters,
-        visitors: VisitorsBook | None,
+        crash: Callable[[], object],
+        faults: Faults | None,
+    ) -> Carriers:
+        # Receivers answer in real time, whatever the service's own clock does.
+        post = HttpPost(SystemClock(), self._settings.webhook_allow)
+        hooks = assemble_hooks(assembly, post, fleet.subscription_id)
+        return Carriers(hooks, assembly, self._log, crash, faults)
+
+    def _guests(
+        self, assembly: Assembly, fleet: FleetFile, counters: Counters, footing: Footing
     ) -> MetadataServer:
         return MetadataServer(
             assembly.desk,
@@ -227,7 +229,8 @@ class _Serve:
             subscription_id=fleet.subscription_id,
             log=self._log,
             manners=self._settings.manners,
-            visitors=visitors,
+            visitors=footing.visitors,
+            faults=footing.faults,
         )
 
     def _parts(

@@ -26,9 +26,9 @@ class Timekeeper:
         workers: Workers,
         desk: Desk,
         store: Store,
-        tell_guests: Callable[[], None],
+        tell_guests: Callable[[], datetime | None],
     ) -> None:
-        """`tell_guests` has the guests' endpoint look at the clock, and returns when it has."""
+        """`tell_guests` has the guests' endpoint look at the clock, and says when it should again."""
         self._clock = clock
         self._workers = workers
         self._desk = desk
@@ -53,8 +53,13 @@ class Timekeeper:
             # What was due before is not what the advance brings.
             wake = self._workers.settle()
             begun = self._store.head()
-            while wake is not None and wake <= until:
-                wake = self._step_to(wake)
+            late = self._tell_guests()
+            while (next_ := _earliest(wake, late)) is not None and next_ <= until:
+                wake = self._step_to(next_)
+                if late is not None and late <= next_:
+                    # A request whose answer was delayed until now; it may bring something.
+                    late = self._tell_guests()
+                    wake = self._workers.settle()
             self._step_to(until)
             self._tell_guests()
             return self._has_news(begun)
@@ -85,3 +90,7 @@ class Timekeeper:
                 return True
             since = changes[-1].cursor
         return False
+
+
+def _earliest(*instants: datetime | None) -> datetime | None:
+    return min((instant for instant in instants if instant is not None), default=None)
