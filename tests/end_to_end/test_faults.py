@@ -125,6 +125,22 @@ def test_a_slow_approval_counts_when_its_delay_is_over(emulator: EmulatorProcess
     assert seconds_between(begun, record["started_at"]) == 30
 
 
+def test_the_next_thing_may_be_an_approval_that_was_slow(emulator: EmulatorProcess) -> None:
+    event = emulator.announce("Reboot", "db")["event_id"]
+    add(emulator, "slow", times=1)
+    begun = emulator.ask("GET", "/emulator/clock")["now"]
+    with ThreadPoolExecutor() as pool:
+        approval = {"StartRequests": [{"EventId": event}]}
+        answer = pool.submit(emulator.guest, "db", "POST", approval)
+        wait_until_struck(emulator)
+
+        told = emulator.advance(next=True)
+
+        assert answer.result().status == 200
+    assert told["happened"]
+    assert seconds_between(begun, told["now"]) == 10
+
+
 def test_the_first_answer_takes_two_minutes(emulator: EmulatorProcess) -> None:
     assert add(emulator, "slow-first", times=1)["delay_seconds"] == 120
     with ThreadPoolExecutor() as pool:

@@ -30,6 +30,7 @@ from forewarn.wiring.settings import ServeSettings, Serving
 # An hour in a second. Faster, and a poll each second would be one each day.
 SPEED_MAX: Final = 3600.0
 TOKEN_BYTES: Final = 32
+JSON_HELP: Final = "Print all addresses as one line of JSON, once ready."
 
 Names = tuple[str, ...]
 
@@ -52,9 +53,7 @@ def emulate(
     control_port: int = 0,
     webhook_allow: Annotated[Names, Parameter(help=WEBHOOK_ALLOW_HELP)] = (),
     data: Path | None = None,
-    as_json: Annotated[
-        bool, Parameter(name="--json", help="Print all addresses as one line of JSON, once ready.")
-    ] = False,
+    as_json: Annotated[bool, Parameter(name="--json", help=JSON_HELP)] = False,
 ) -> None:
     """Serve made-up VMs on loopback, on a clock of your own: to test handlers with.
 

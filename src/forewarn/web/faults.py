@@ -203,8 +203,9 @@ class Faults:
         return None
 
     def _end(self, fault: Fault) -> None:
+        with self._lock:
+            self._met = {met for met in self._met if met[0] != fault.id}
         self._tell(Happening.ENDED, fault)
-        self._met = {met for met in self._met if met[0] != fault.id}
 
     def _tell(self, happening: Happening, fault: Fault, whom: str = "") -> None:
         for watcher in self._watchers:

@@ -215,9 +215,10 @@ class MetadataServer:
 
     def take(self, connection: Connection, decision: Decision, body: bytes) -> None:
         """Answer a request, now or later."""
-        then = partial(self._take_up, connection, decision, body)
-        if self._strikes is None or not self._strikes.delay(connection, then):
-            then()
+        if self._strikes is None or not self._strikes.delay(
+            connection, partial(self._take_up, connection, decision, body)
+        ):
+            self._take_up(connection, decision, body)
 
     def _take_up(self, connection: Connection, decision: Decision, body: bytes) -> None:
         try:

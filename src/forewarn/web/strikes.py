@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -79,10 +79,11 @@ class Strikes:
             return False
         connection.suspend()
         self._delayed += 1
-        self._late[self._delayed] = _Late(self._clock.elapsed() + fault.delay, then)
+        late = self._late[self._delayed] = _Late(self._clock.elapsed() + fault.delay, then)
         if not self._faults.is_manual:
+            seconds = fault.delay.total_seconds()
             loop = asyncio.get_running_loop()
-            loop.call_later(fault.delay.total_seconds(), self._take_up, self._delayed)
+            late.timer = loop.call_later(seconds, self._take_up, self._delayed)
         return True
 
     def instead(self, caller: Caller) -> Reply | None:
@@ -132,9 +133,10 @@ class Strikes:
             self._take_up(number)
 
     def _take_up(self, number: int) -> None:
-        late = self._late.pop(number, None)
-        if late is not None:
-            late.then()
+        late = self._late.pop(number)
+        if late.timer is not None:
+            late.timer.cancel()
+        late.then()
 
     # -- documents ---------------------------------------------------------------------------
 
@@ -180,14 +182,13 @@ class Strikes:
             self._wake(scope)
 
 
+@dataclass(slots=True)
 class _Late:
-    """A request that waits for its time."""
+    """A request that waits for its time, on the emulator's clock or on the loop's."""
 
-    __slots__ = ("due", "then")
-
-    def __init__(self, due: timedelta, then: Callable[[], None]) -> None:
-        self.due = due
-        self.then = then
+    due: timedelta
+    then: Callable[[], None]
+    timer: asyncio.TimerHandle | None = None
 
 
 def _told(fault: Fault) -> str:
