@@ -260,7 +260,7 @@ def test_a_few_words_are_a_fleet_with_its_periods() -> None:
 
     fleet = parse_fleet(scenario.fleet_toml, "fleet.toml", Enabling.ALWAYS)
 
-    assert fleet.machine_names == ["vm-0"]
+    assert fleet.machine_names == ("vm-0",)
     assert fleet.periods.recovery == timedelta(minutes=10)
 
 

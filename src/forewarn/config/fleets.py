@@ -90,15 +90,15 @@ class FleetFile:
     subscription_id: str = SUBSCRIPTION_DEFAULT
 
     @property
-    def machine_names(self) -> list[str]:
-        """The machines, by names that are nobody else's."""
+    def machine_names(self) -> tuple[str, ...]:
+        """Every machine, by a name that is nobody else's: its own, or else with its scope's."""
         found = [
             (machine.name, f"{declared.scope.id}/{machine.name}")
             for declared in self.declarations
             for machine in declared.scope.machines
         ]
         count = Counter(name.lower() for name, _ in found)
-        return [name if count[name.lower()] == 1 else whole for name, whole in found]
+        return tuple(name if count[name.lower()] == 1 else whole for name, whole in found)
 
 
 def load_fleet(path: Path, default_enabling: Enabling = Enabling.ON_REQUEST) -> FleetFile:

@@ -24,7 +24,7 @@ from forewarn.ports.clock import Clock
 from forewarn.ports.identities import Caller, Identities
 from forewarn.service.board import Board, Posting
 from forewarn.service.desk import Desk
-from forewarn.web import listeners, metadata
+from forewarn.web import metadata
 from forewarn.web.backroom import Backroom, Tray
 from forewarn.web.connection import Connection
 from forewarn.web.counters import Counters
@@ -34,7 +34,7 @@ from forewarn.web.gate import Admission, Gate
 from forewarn.web.hall import Hall
 from forewarn.web.hatch import Answer, Hatch
 from forewarn.web.limits import Limits, connections_max
-from forewarn.web.listeners import Bound, Listener
+from forewarn.web.listeners import Bound
 from forewarn.web.memo import Heads, Memo
 from forewarn.web.messages import Ending, Reply
 from forewarn.web.metadata import OTHER, STRICT, Decision, Manners, ReadDocument, StartEvents
@@ -114,12 +114,6 @@ class MetadataServer:
 
     # -- beginning and end -------------------------------------------------------------------
 
-    async def start(self, wanted: Sequence[Listener]) -> tuple[Bound, ...]:
-        """Listen on all of these addresses, or none. Raises: Refused, Unavailable."""
-        bound = listeners.bind(wanted)
-        await self.serve(bound)
-        return bound
-
     async def serve(self, bound: Sequence[Bound]) -> None:
         """Answer on addresses that were taken before, and see to it that they are closed."""
         assert self._loop is None, "a server is started once"
@@ -127,15 +121,21 @@ class MetadataServer:
         self._hall = Hall(self._loop, unsent_bytes_max=self.limits.unread_bytes_max)
         self._board.watch(self._note_change)
         self._sweep(self._loop)
+        for place in bound:
+            self.open(place)
+
+    def open(self, place: Bound) -> Door:
+        """Answer at this address too, until the door is closed; in the loop's thread."""
+        assert self._loop is not None, "see serve"
         # Whoever is written down, or struck, takes the long way: the hatch knows neither.
         is_simple = self._visitors is None and self._strikes is None
-        for place in bound:
-            answer = self._hatch.at(place.name) if is_simple else not_at_once
-            door = Door(self, place, self._loop, answer)
-            door.open()
-            self._doors.append(door)
-            extra = {"action": "listen", "listener": place.name}
-            self._log.info("listening on %s", place.name, extra=extra)
+        answer = self._hatch.at(place.name) if is_simple else not_at_once
+        door = Door(self, place, self._loop, answer)
+        door.open()
+        self._doors.append(door)
+        extra = {"action": "listen", "listener": place.name}
+        self._log.info("listening on %s", place.name, extra=extra)
+        return door
 
     async def stop(self, grace: timedelta) -> None:
         """Take no more requests, finish what is under way, and close; cut it off after a while."""
