@@ -6,8 +6,7 @@ import json
 import secrets
 import shutil
 import tempfile
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -130,7 +129,7 @@ def _fleet_file(directory: DataDirectory, fleet: Path | None, sketch: Sketch) ->
 
 def _listeners(fleet: Path, port: int) -> tuple[Listener, ...]:
     """One that knows VMs by their address, then one for each VM, which plays it."""
-    machines = _machines(fleet)
+    machines = load_fleet(fleet).machines
     if not 0 <= port <= PORT_MAX - len(machines):
         raise Malformed(f"--port {port}: give 0, or a port that has {len(machines)} more after it")
     ports = range(port, port + len(machines) + 1) if port else [0] * (len(machines) + 1)
@@ -138,17 +137,6 @@ def _listeners(fleet: Path, port: int) -> tuple[Listener, ...]:
         Listener(HOST, number, machine)
         for number, machine in zip(ports, (None, *machines), strict=True)
     )
-
-
-def _machines(fleet: Path) -> Sequence[str]:
-    """The VMs of a fleet file, by names that are nobody else's. Raises: Malformed."""
-    found = [
-        (machine.name, f"{declared.scope.id}/{machine.name}")
-        for declared in load_fleet(fleet).declarations
-        for machine in declared.scope.machines
-    ]
-    count = Counter(name.lower() for name, _ in found)
-    return [name if count[name.lower()] == 1 else whole for name, whole in found]
 
 
 def _say(_token: str, pace: float, serving: Serving) -> None:

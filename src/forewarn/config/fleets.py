@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
@@ -87,6 +88,17 @@ class FleetFile:
     declarations: tuple[Declaration, ...] = ()
     periods: Periods = field(default_factory=Periods)
     subscription_id: str = SUBSCRIPTION_DEFAULT
+
+    @property
+    def machines(self) -> tuple[str, ...]:
+        """Every machine, by a name that is nobody else's: its own, or else with its scope's."""
+        found = [
+            (machine.name, f"{declared.scope.id}/{machine.name}")
+            for declared in self.declarations
+            for machine in declared.scope.machines
+        ]
+        count = Counter(name.lower() for name, _ in found)
+        return tuple(name if count[name.lower()] == 1 else whole for name, whole in found)
 
 
 def load_fleet(path: Path, default_enabling: Enabling = Enabling.ON_REQUEST) -> FleetFile:

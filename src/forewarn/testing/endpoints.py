@@ -14,6 +14,7 @@ from typing import Final, Self
 
 from forewarn.testing.worlds import World
 from forewarn.web.counters import Counters
+from forewarn.web.faults import Faults
 from forewarn.web.limits import Limits
 from forewarn.web.listeners import Bound, Listener, bind
 from forewarn.web.metadata import STRICT, Manners
@@ -118,6 +119,7 @@ class Endpoint:
         listeners: Sequence[Listener] = ANYWHERE,
         limits: Limits | None = None,
         manners: Manners = STRICT,
+        faults: Faults | None = None,
         new_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop,
     ) -> None:
         self._loop = new_loop()
@@ -137,6 +139,7 @@ class Endpoint:
             subscription_id="00000000-0000-0000-0000-000000000000",
             log=logging.getLogger("forewarn.testing.endpoints"),
             manners=manners,
+            faults=faults,
         )
 
     def __enter__(self) -> Self:
