@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Self, TypeVar
 
 from forewarn.testing.worlds import World
 from forewarn.web.counters import Counters
@@ -23,6 +23,8 @@ from forewarn.web.server import MetadataServer
 PATIENCE: Final = timedelta(seconds=10)
 RECEIVE_BYTES: Final = 8192
 ANYWHERE: Final = (Listener("127.0.0.1", 0),)
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +169,15 @@ class Endpoint:
     def guest(self, address: str, *, listener: int = 0) -> Guest:
         """A new connection from this address, which must be one of loopback."""
         return Guest(self.places[listener], address)
+
+    def do(self, step: Callable[[], T]) -> T:
+        """Have a step taken in the endpoint's thread; what it returned."""
+
+        async def take() -> T:
+            return step()
+
+        taking = asyncio.run_coroutine_threadsafe(take(), self._loop)
+        return taking.result(PATIENCE.total_seconds())
 
     def _end(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
