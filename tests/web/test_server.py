@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import socket
 import re
+import socket
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
