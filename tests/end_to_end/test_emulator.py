@@ -214,7 +214,7 @@ def test_the_emulator_describes_what_it_adds(emulator: EmulatorProcess) -> None:
 
     added = {path.partition("/emulator/")[2] for path in paths if "/emulator/" in path}
     assert added == {
-        "clock", "clock/advance", "idle", "reset", "seed", "requests", "faults", "faults/{fault}",
+        "clock", "clock/advance", "idle", "reset", "seed", "requests", "addresses", "faults", "faults/{fault}",
     }  # fmt: skip
 
 

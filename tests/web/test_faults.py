@@ -363,7 +363,7 @@ def test_a_fault_in_force_is_in_the_log(
     faults.clear()
 
     lines = [record.getMessage() for record in caplog.records if "fault" in record.getMessage()]
-    assert lines[0].startswith("fault 1 began: 429, for web-0, 1 more times, until 20")
+    assert lines[0].startswith("fault 1 began: 429, for web-0, strikes left: 1, until 20")
     assert lines[1].startswith("fault 1 struck web-0: 429")
     assert lines[2].startswith("fault 1 ended: 429")
     assert lines[3:] == [

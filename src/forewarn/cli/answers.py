@@ -261,3 +261,10 @@ class Requests(TypedDict):
 
     requests: list[Request]
     forgotten: int
+
+
+class Addresses(TypedDict):
+    """Where guests of an emulator ask."""
+
+    metadata: str
+    machines: dict[str, str]

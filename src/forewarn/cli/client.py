@@ -10,6 +10,7 @@ from urllib.parse import quote, urlencode
 
 from forewarn.cli.answers import (
     AddedWebhook,
+    Addresses,
     Announcement,
     Caller,
     Clock,
@@ -181,6 +182,14 @@ class Client:
 
     def clear_faults(self) -> None:
         self._ask("DELETE", "/emulator/faults", None, ANSWER_SECONDS_MAX)
+
+    def addresses(self) -> Addresses:
+        return cast("Addresses", self._get("/emulator/addresses"))
+
+    def take(self, machine: str, impact: str, seconds: float) -> None:
+        """Tell a VM of the simulated fabric how long an impact on it takes."""
+        body = {"machine": machine, "type": impact, "takes_seconds": seconds}
+        self._post("/simulated-fabric", body)
 
     def _changes(self, path: str, body: Mapping[str, object]) -> list[str]:
         return cast("Mapping[str, list[str]]", self._post(path, body))["changes"]

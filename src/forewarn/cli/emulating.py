@@ -132,7 +132,7 @@ def _fleet_file(directory: DataDirectory, fleet: Path | None, sketch: Sketch) ->
 
 def _listeners(fleet: Path, port: int) -> tuple[Listener, ...]:
     """One that knows VMs by their address, then one for each VM, which plays it."""
-    machines = load_fleet(fleet).machines
+    machines = load_fleet(fleet).machine_names
     if not 0 <= port <= PORT_MAX - len(machines):
         raise Malformed(f"--port {port}: give 0, or a port that has {len(machines)} more after it")
     ports = range(port, port + len(machines) + 1) if port else [0] * (len(machines) + 1)

@@ -12,7 +12,7 @@ from forewarn.cli.options import AsJson
 from forewarn.cli.tables import Table, print_json, print_line, print_table
 
 HELP: Final = """\
-Tell an emulator to begin anew or to finish what is due, and see who asked it what.
+Have an emulator begin anew or finish what is due, and see who asked what.
 
 For example:
 

@@ -23,8 +23,8 @@ For example:
     forewarn fault list
     forewarn fault clear
 
-A fault stays until it has struck so many times, until its time is over, or until
-it is cleared. `forewarn emulator reset` clears all of them.\
+A fault stays until it has struck so many times, until its time is over, or
+until it is cleared. `forewarn emulator reset` clears all of them.\
 """
 
 Kind = Literal[
@@ -67,7 +67,7 @@ def add(
         vm: Only for this VM; else for all.
         times: How many times.
         lasts: For how long, such as 5m, by the emulator's clock.
-        delay: How long the answer takes (slow, slow-first), such as 30s.
+        delay: How long the answer (slow, slow-first) or the news (webhook-reordered) is kept, such as 30s.
     """
     body: dict[str, object] = {"kind": kind, "machine": vm, "times": times}
     if lasts is not None:

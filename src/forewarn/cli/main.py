@@ -75,7 +75,7 @@ EPILOGUE: Final = """\
 Exit status:
 
   0  it is done
-  1  a bug in forewarn
+  1  a bug in forewarn; of `scenario run`: something expected did not come true
   2  the command could not be understood: correct it
   3  it was understood, and is not allowed
   4  nothing here has that name
@@ -93,6 +93,13 @@ SERVING: Final[Mapping[str, str]] = {
     "emulate": "Serve made-up VMs on loopback, on a clock of your own: to test handlers with.",
     "check-config": "Say all that is wrong with a fleet file.",
     "restore": "Put a backup in the place of the service's database.",
+}
+
+# Likewise: the function, what it is given, and what it does.
+SCENARIO: Final[Mapping[str, tuple[str, str, str]]] = {
+    "run": ("run", "SCENARIO", "Play a scenario, and say whether what it expects came true."),
+    "list": ("list_", "", "List the scenarios that come with forewarn."),
+    "show": ("show", "NAME", "Show the file of a scenario that comes with forewarn."),
 }
 
 Shell = Literal["bash", "zsh", "fish"]
@@ -160,7 +167,11 @@ def build(words: Sequence[str] = ()) -> App:
     ):
         name = function.__name__.replace("_", "-")
         app.command(function, name=name, usage=_usage(name, operands), help_epilogue="")
-    for group in (_clock(), _emulator(), _fault(), _fleet(), _journal(), _principal(), _webhook()):
+    groups = (
+        *(_clock(), _emulator(), _fault(), _fleet(), _journal(), _principal()),
+        *(_scenario(words), _webhook()),
+    )
+    for group in groups:
         app.command(group)
     for name, summary in SERVING.items():
         app.command(
@@ -291,6 +302,21 @@ def _principal() -> App:
     app.command(principals.list_principals, name="list", usage=_usage("principal list", ""))
     app.command(principals.revoke, usage=_usage("principal revoke", "NAME"))
     app.command(principals.rotate, usage=_usage("principal rotate", "NAME"))
+    return app
+
+
+def _scenario(words: Sequence[str]) -> App:
+    app = App(
+        name="scenario",
+        help="Play what can happen to VMs in an emulator: run, list, show.",
+        usage=_usage("scenario", "COMMAND"),
+        help_epilogue="",
+    )
+    for name, (function, operands, summary) in SCENARIO.items():
+        # A summary would take the place of the command's own page.
+        own = None if "scenario" in words and name in words else summary
+        path = f"forewarn.cli.scenarios:{function}"
+        app.command(path, name=name, usage=_usage(f"scenario {name}", operands), help=own)
     return app
 
 

@@ -90,7 +90,7 @@ class FleetFile:
     subscription_id: str = SUBSCRIPTION_DEFAULT
 
     @property
-    def machines(self) -> tuple[str, ...]:
+    def machine_names(self) -> tuple[str, ...]:
         """Every machine, by a name that is nobody else's: its own, or else with its scope's."""
         found = [
             (machine.name, f"{declared.scope.id}/{machine.name}")
@@ -133,22 +133,28 @@ def parse_fleet(
     Raises: Malformed, with all that is wrong and one line for each fault.
     """
     faults = Faults()
-    top = Table(_TOP, _parse_toml(text, name), (), faults)
+    top = Table(_TOP, parse_toml(text, name), (), faults)
     top.refuse_unknown(_MEMBERS)
-    scopes = top.tables("scope", _SCOPE)
-    owners: _Owners = {}
-    declarations = tuple(_declaration(table, default_enabling, owners) for table in scopes)
-    _refuse_same_scopes(scopes, declarations)
-    fleet = FleetFile(
-        declarations=declarations,
-        periods=_periods(top.table("periods", _PERIODS)),
-        subscription_id=_subscription_id(top),
-    )
+    fleet = fleet_in(top, default_enabling)
     faults.raise_any(name, text)
     return fleet
 
 
-def _parse_toml(text: str, name: str) -> Mapping[str, object]:
+def fleet_in(top: Table, default_enabling: Enabling) -> FleetFile:
+    """The fleet among the members of a file; what is wrong with it is noted with the table."""
+    scopes = top.tables("scope", _SCOPE)
+    owners: _Owners = {}
+    declarations = tuple(_declaration(table, default_enabling, owners) for table in scopes)
+    _refuse_same_scopes(scopes, declarations)
+    return FleetFile(
+        declarations=declarations,
+        periods=_periods(top.table("periods", _PERIODS)),
+        subscription_id=_subscription_id(top),
+    )
+
+
+def parse_toml(text: str, name: str) -> Mapping[str, object]:
+    """The members of a text, which errors call by the given name. Raises: Malformed."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -144,6 +144,9 @@ def control_parts(world: World, extras: Extras, hooks: Counts) -> ControlParts:
         behave=lambda machine, word: world.fabric.behave(
             parts.directory.machine(machine)[1], Behaviour(word)
         ),
+        take=lambda machine, impact, takes: world.fabric.take(
+            parts.directory.machine(machine)[1], impact, takes
+        ),
     )
 
 
@@ -183,6 +186,8 @@ def emulator_parts(world: World) -> EmulatorParts:
         faults=Faults(clock, speed=0),
         machine=world.parts.directory.shortest,
         reset=lambda _seed: time,
+        metadata="http://127.0.0.1:80",
+        machines={},
     )
 
 

@@ -59,7 +59,7 @@ class ServedWorld:
     """A service over a fleet, at work for as long as the `with` lasts."""
 
     def __init__(self, fleet: FleetFile, *, seed: int | None = None) -> None:
-        self.machines: Final = fleet.machines
+        self.machines: Final = fleet.machine_names
         self._crashed = False
         with ExitStack() as stack:
             footing = EmulatedGround(token="", speed=0.0, seed=seed).footing(stack, None)

@@ -5,7 +5,7 @@ Only an emulator has these paths. They let whoever tests a handler tell time wha
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
@@ -22,6 +22,7 @@ from forewarn.wire import control as wire
 from forewarn.wire import emulator as forms
 from forewarn.wire.control_forms import NothingForm
 from forewarn.wire.emulator import (
+    AddressesForm,
     AdvancedForm,
     ClockForm,
     FaultForm,
@@ -68,6 +69,9 @@ class EmulatorParts:
     # Begins anew: with ids from this seed, or from the one that it was started with, if any.
     # Returns the new world's time. Raises: Refused.
     reset: Callable[[int | None], Time]
+    # Where guests are heard: the address that knows machines by theirs, and one that plays each.
+    metadata: str
+    machines: Mapping[str, str]
 
 
 def _clock(parts: EmulatorParts, _call: Call) -> Answer:
@@ -101,6 +105,10 @@ def _requests(parts: EmulatorParts, _call: Call) -> Answer:
     visits = parts.visitors.visits
     forgotten = max(parts.visitors.count - len(visits), 0)
     return reply(RequestsForm(requests=[_request(v) for v in visits], forgotten=forgotten))
+
+
+def _addresses(parts: EmulatorParts, _call: Call) -> Answer:
+    return reply(AddressesForm(metadata=parts.metadata, machines=parts.machines))
 
 
 def _faults(parts: EmulatorParts, _call: Call) -> Answer:
@@ -230,6 +238,18 @@ ROWS: Final = (
             name="listRequests",
             summary="List the last requests of guests, oldest first.",
             answers={HTTPStatus.OK: RequestsForm},
+        ),
+    ),
+    Row(
+        "GET",
+        f"{_PATH}/addresses",
+        Right.OPERATE,
+        _addresses,
+        Described(
+            name="listAddresses",
+            summary="List where guests ask: one address that knows VMs by theirs, and one for "
+            "each VM, which plays it.",
+            answers={HTTPStatus.OK: AddressesForm},
         ),
     ),
     Row(

@@ -195,7 +195,7 @@ def _told(fault: Fault) -> str:
     """What a fault is, for people."""
     parts = [fault.kind.value, "for " + (fault.machine or "all VMs")]
     if fault.times is not None:
-        parts.append(f"{fault.times} more times")
+        parts.append(f"strikes left: {fault.times}")
     if fault.until is not None:
         parts.append(f"until {fault.until:%Y-%m-%dT%H:%M:%SZ}")
     if fault.delay:

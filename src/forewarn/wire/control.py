@@ -187,10 +187,24 @@ class Backup(Asked, frozen=True, kw_only=True):
 
 
 class Behavior(Asked, frozen=True, kw_only=True):
-    """What a machine of the simulated fabric does with its orders from now on."""
+    """What a machine of the simulated fabric does with its orders from now on.
+
+    And how long it takes over those of one type, whatever duration its guests are told.
+    """
 
     machine: _Name
-    behavior: Literal["obeys", "fails", "hangs", "refuses", "forgets", "unreachable"]
+    behavior: Literal["obeys", "fails", "hangs", "refuses", "forgets", "unreachable"] | None = None
+    type: AnnouncedWord | None = None
+    takes_seconds: _Duration | None = None
+
+    @property
+    def taking(self) -> tuple[EventType, timedelta] | None:
+        """Which impact takes how long; None: nothing is said of that. Raises: Malformed."""
+        if self.type is None and self.takes_seconds is None and self.behavior is not None:
+            return None
+        if self.type is None or self.takes_seconds is None:
+            raise Malformed("give behavior; or type and takes_seconds, which go together; or all")
+        return named(ANNOUNCED_TYPES, "type", self.type), timedelta(seconds=self.takes_seconds)
 
 
 def load(kind: type[_AskedT], body: bytes) -> _AskedT:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Annotated, Final, Literal
 
@@ -113,6 +114,13 @@ class RequestsForm(Form, frozen=True, kw_only=True):
 
     requests: list[RequestForm]
     forgotten: int
+
+
+class AddressesForm(Form, frozen=True, kw_only=True):
+    """Where guests ask: the address that knows VMs by theirs, and for each VM one that plays it."""
+
+    metadata: str
+    machines: Mapping[str, str]
 
 
 class FaultForm(Form, frozen=True, kw_only=True):

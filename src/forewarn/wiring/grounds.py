@@ -7,7 +7,7 @@ There are two kinds of it: `RealGround` is that of `forewarn serve`, and `wiring
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,6 +22,7 @@ from forewarn.ports.store import Store
 from forewarn.stores.sqlite import SqliteStore
 from forewarn.web.emulator import EmulatorParts, Time
 from forewarn.web.faults import Faults
+from forewarn.web.listeners import Bound
 from forewarn.web.visits import VisitorsBook
 from forewarn.wiring.assembly import Assembly
 from forewarn.wiring.directories import DataDirectory
@@ -94,11 +95,13 @@ class Ground(Protocol):
         workers: Workers,
         tell_guests: Callable[[], datetime | None],
         reset: Callable[[int | None], Time],
+        bound: Sequence[Bound],
         /,
     ) -> EmulatorParts | None:
         """What lets callers tell time what to do; None where nobody can.
 
-        `tell_guests` has the guests' endpoint look at the clock, and says when it should again; `reset` begins another run.
+        `tell_guests` has the guests' endpoint look at the clock, and says when it should again;
+        `reset` begins another run; `bound` is where guests are heard.
         """
         ...
 
@@ -132,5 +135,6 @@ class RealGround:
         _workers: Workers,
         _tell_guests: Callable[[], datetime | None],
         _reset: Callable[[int | None], Time],
+        _bound: Sequence[Bound],
     ) -> EmulatorParts | None:
         return None

@@ -16,6 +16,7 @@ import uvloop
 
 from forewarn.clocks import SystemClock
 from forewarn.config.fleets import FleetFile, load_fleet, parse_fleet
+from forewarn.core.events import EventType
 from forewarn.core.journal import SERVICE, Actor
 from forewarn.core.scopes import Origin
 from forewarn.errors import Damaged, ForewarnError, Refused
@@ -140,7 +141,7 @@ class _Serve:
             counters = Counters()
             guests = self._guests(assembly, fleet, counters, footing)
             look = partial(tell_guests, loop, guests)
-            emulator = ground.emulator(footing, assembly, workers, look, self._reset)
+            emulator = ground.emulator(footing, assembly, workers, look, self._reset, bound)
             faces = Faces(
                 control=self._parts(assembly, footing, counters, workers, carriers),
                 principals=door.principals(carriers.hooks.webhooks.pause_all_of),
@@ -257,6 +258,7 @@ class _Serve:
             setbacks=lambda: workers.setbacks_total,
             hooks=carriers.hooks.counts,
             behave=partial(_behave, assembly),
+            take=partial(_take, assembly),
         )
 
     def _arm(self, assembly: Assembly, fleet: FleetFile, tenant: str) -> ArmParts:
@@ -381,3 +383,10 @@ def _behave(assembly: Assembly, machine: str, behavior: str) -> None:
     assert isinstance(assembly.fabric, SimulatedFabric), "see _assemble"
     _, name = assembly.directory.machine(machine)
     assembly.fabric.behave(name, Behaviour(behavior))
+
+
+def _take(assembly: Assembly, machine: str, impact: EventType, takes: timedelta) -> None:
+    """Tell it how long an impact on it takes."""
+    assert isinstance(assembly.fabric, SimulatedFabric), "see _assemble"
+    _, name = assembly.directory.machine(machine)
+    assembly.fabric.take(name, impact, takes)
