@@ -113,11 +113,12 @@ clean: ## remove everything that was made here
 	$(INSTALL) --editable '.[dev]'
 	@touch $@ .venv/.run
 
-# What tests take from Debian: curl and ip to play guests, and libfaketime, which sets the clock of
+# What tests take from Debian: curl, jq and ip to play guests, and libfaketime, which sets the clock of
 # one process; without the last one its tests are skipped.
 .venv/.hands: | .venv/bin/python
 	@missing=""; PATH="$$PATH:/usr/sbin:/sbin"; \
 	command -v curl >/dev/null || missing="$$missing curl"; \
+	command -v jq >/dev/null || missing="$$missing jq"; \
 	command -v ip >/dev/null || missing="$$missing iproute2"; \
 	ls /usr/lib/*/faketime/libfaketimeMT.so.1 >/dev/null 2>&1 || missing="$$missing libfaketime"; \
 	if [ -z "$$missing" ]; then :; \

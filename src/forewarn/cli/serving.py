@@ -15,7 +15,7 @@ from typing import Annotated, Final, Literal
 
 from cyclopts import Parameter
 
-from forewarn.cli.options import AsJson
+from forewarn.cli.options import WEBHOOK_ALLOW_HELP, AsJson
 from forewarn.cli.tables import print_json, print_line
 from forewarn.cli.trusting import USUAL, Trusting
 from forewarn.clocks import SystemClock
@@ -46,10 +46,6 @@ METADATA_DEFAULT: Final = "169.254.169.254:80"
 METADATA_HELP: Final = (
     f"ADDR:PORT where guests ask, {METADATA_DEFAULT} if none is given; may be given several times; "
     "port 0 chooses one. On loopback, ADDR:PORT=VM plays that VM."
-)
-WEBHOOK_ALLOW_HELP: Final = (
-    "HOST or HOST:PORT that webhooks may have, *.DOMAIN for all hosts below; may be given several "
-    "times. Without it there are no webhooks."
 )
 LIBVIRT_HELP: Final = (
     "URI or NAME=URI of a host whose libvirt has the VMs; may be given several times. Without it, VMs "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
@@ -88,6 +89,17 @@ class FleetFile:
     periods: Periods = field(default_factory=Periods)
     subscription_id: str = SUBSCRIPTION_DEFAULT
 
+    @property
+    def machine_names(self) -> tuple[str, ...]:
+        """Every machine, by a name that is nobody else's: its own, or else with its scope's."""
+        found = [
+            (machine.name, f"{declared.scope.id}/{machine.name}")
+            for declared in self.declarations
+            for machine in declared.scope.machines
+        ]
+        count = Counter(name.lower() for name, _ in found)
+        return tuple(name if count[name.lower()] == 1 else whole for name, whole in found)
+
 
 def load_fleet(path: Path, default_enabling: Enabling = Enabling.ON_REQUEST) -> FleetFile:
     """The fleet that is written in a file.
@@ -121,22 +133,28 @@ def parse_fleet(
     Raises: Malformed, with all that is wrong and one line for each fault.
     """
     faults = Faults()
-    top = Table(_TOP, _parse_toml(text, name), (), faults)
+    top = Table(_TOP, parse_toml(text, name), (), faults)
     top.refuse_unknown(_MEMBERS)
-    scopes = top.tables("scope", _SCOPE)
-    owners: _Owners = {}
-    declarations = tuple(_declaration(table, default_enabling, owners) for table in scopes)
-    _refuse_same_scopes(scopes, declarations)
-    fleet = FleetFile(
-        declarations=declarations,
-        periods=_periods(top.table("periods", _PERIODS)),
-        subscription_id=_subscription_id(top),
-    )
+    fleet = fleet_in(top, default_enabling)
     faults.raise_any(name, text)
     return fleet
 
 
-def _parse_toml(text: str, name: str) -> Mapping[str, object]:
+def fleet_in(top: Table, default_enabling: Enabling) -> FleetFile:
+    """The fleet among the members of a file; what is wrong with it is noted with the table."""
+    scopes = top.tables("scope", _SCOPE)
+    owners: _Owners = {}
+    declarations = tuple(_declaration(table, default_enabling, owners) for table in scopes)
+    _refuse_same_scopes(scopes, declarations)
+    return FleetFile(
+        declarations=declarations,
+        periods=_periods(top.table("periods", _PERIODS)),
+        subscription_id=_subscription_id(top),
+    )
+
+
+def parse_toml(text: str, name: str) -> Mapping[str, object]:
+    """The members of a text, which errors call by the given name. Raises: Malformed."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -61,6 +61,13 @@ def bind(listeners: Sequence[Listener]) -> tuple[Bound, ...]:
     return tuple(bound)
 
 
+def adopt(descriptor: int) -> socket.socket:
+    """A socket that was bound elsewhere, as we use those that are bound here."""
+    bound = socket.socket(fileno=descriptor)
+    _tune(bound)
+    return bound
+
+
 def spell(host: str, port: int) -> str:
     """An address and a port as one word."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -88,21 +95,25 @@ def _bind(listener: Listener) -> Bound:
     bound = socket.socket(family, kind, protocol)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        # Connections inherit these.
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, KERNEL_BUFFER_BYTES)
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, KERNEL_BUFFER_BYTES)
-        # An answer is one write; nothing is gained by holding its end back.
-        bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        _tune(bound)
         if family == socket.AF_INET6:
             # So that the same port can be had for both kinds of address, each by its own listener.
             bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         bound.bind(address)
-        bound.settimeout(0)
     except OSError as error:
         bound.close()
         raise _sorted(where, error) from error
     port = bound.getsockname()[1]
     return Bound(spell(listener.host, port), listener.host, port, listener.machine, bound)
+
+
+def _tune(bound: socket.socket) -> None:
+    # Connections inherit these.
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, KERNEL_BUFFER_BYTES)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, KERNEL_BUFFER_BYTES)
+    # An answer is one write; nothing is gained by holding its end back.
+    bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    bound.settimeout(0)
 
 
 def _sorted(where: str, error: OSError) -> ForewarnError:

@@ -39,6 +39,8 @@ _REMEDIES: Final[Mapping[str, str]] = {
     "duration_seconds": f"--duration is 0s to {_DAY}; as duration_seconds, a number",
     "description": f"--description is text of at most {DESCRIPTION_LENGTH_MAX} characters",
     "by_seconds": f"--by is more than 0s and at most {_YEAR}; as by_seconds, a number",
+    "times": "--times is a whole number from 1",
+    "delay_seconds": f"--delay is 0s to {_DAY}; as delay_seconds, a number",
     "to": f"--to is {_AN_INSTANT}",
     "before": f"--before is {_AN_INSTANT}",
 }
@@ -185,10 +187,24 @@ class Backup(Asked, frozen=True, kw_only=True):
 
 
 class Behavior(Asked, frozen=True, kw_only=True):
-    """What a machine of the simulated fabric does with its orders from now on."""
+    """What a machine of the simulated fabric does with its orders from now on.
+
+    And how long it takes over those of one type, whatever duration its guests are told.
+    """
 
     machine: _Name
-    behavior: Literal["obeys", "fails", "hangs", "refuses", "forgets", "unreachable"]
+    behavior: Literal["obeys", "fails", "hangs", "refuses", "forgets", "unreachable"] | None = None
+    type: AnnouncedWord | None = None
+    takes_seconds: _Duration | None = None
+
+    @property
+    def taking(self) -> tuple[EventType, timedelta] | None:
+        """Which impact takes how long; None: nothing is said of that. Raises: Malformed."""
+        if self.type is None and self.takes_seconds is None and self.behavior is not None:
+            return None
+        if self.type is None or self.takes_seconds is None:
+            raise Malformed("give behavior; or type and takes_seconds, which go together; or all")
+        return named(ANNOUNCED_TYPES, "type", self.type), timedelta(seconds=self.takes_seconds)
 
 
 def load(kind: type[_AskedT], body: bytes) -> _AskedT:

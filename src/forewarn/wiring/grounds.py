@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -23,6 +24,8 @@ from forewarn.ports.ids import Ids
 from forewarn.ports.store import Store
 from forewarn.stores.sqlite import SqliteStore
 from forewarn.web.emulator import EmulatorParts, Time
+from forewarn.web.faults import Faults
+from forewarn.web.listeners import Bound
 from forewarn.web.visits import VisitorsBook
 from forewarn.wiring.assembly import Assembly
 from forewarn.wiring.directories import DataDirectory
@@ -44,6 +47,8 @@ class Footing:
     speed: float = 1.0
     # Where the requests of guests are written down, if anywhere.
     visitors: VisitorsBook | None = None
+    # What goes wrong on purpose, if anything ever does.
+    faults: Faults | None = None
 
 
 class Entrance(Protocol):
@@ -93,13 +98,15 @@ class Ground(Protocol):
         footing: Footing,
         assembly: Assembly,
         workers: Workers,
-        tell_guests: Callable[[], None],
+        tell_guests: Callable[[], datetime | None],
         reset: Callable[[int | None], Time],
+        bound: Sequence[Bound],
         /,
     ) -> EmulatorParts | None:
         """What lets callers tell time what to do; None where nobody can.
 
-        `tell_guests` has the guests' endpoint look at the clock; `reset` begins another run.
+        `tell_guests` has the guests' endpoint look at the clock, and says when it should again;
+        `reset` begins another run; `bound` is where guests are heard.
         """
         ...
 
@@ -131,8 +138,9 @@ class RealGround:
         _footing: Footing,
         _assembly: Assembly,
         _workers: Workers,
-        _tell_guests: Callable[[], None],
+        _tell_guests: Callable[[], datetime | None],
         _reset: Callable[[int | None], Time],
+        _bound: Sequence[Bound],
     ) -> EmulatorParts | None:
         return None
 

@@ -14,11 +14,12 @@ from typing import Final
 
 import uvloop
 
+from forewarn.clocks import SystemClock
 from forewarn.config.fleets import FleetFile, load_fleet, parse_fleet
 from forewarn.core.journal import SERVICE, Actor
 from forewarn.core.scopes import Origin
 from forewarn.errors import Damaged, ForewarnError, Refused
-from forewarn.fabrics.simulated import Behaviour, SimulatedFabric
+from forewarn.fabrics.simulated import SimulatedFabric
 from forewarn.hooks.sender import HttpPost
 from forewarn.identities.addresses import AddressBook
 from forewarn.ports.clock import Clock
@@ -31,9 +32,10 @@ from forewarn.web.arm_calls import ArmParts
 from forewarn.web.control import ControlParts
 from forewarn.web.counters import Counters
 from forewarn.web.emulator import Time
+from forewarn.web.faults import Faults
 from forewarn.web.listeners import Bound
 from forewarn.web.server import MetadataServer
-from forewarn.web.visits import VisitorsBook
+from forewarn.wiring import simulating
 from forewarn.wiring.assembly import Assembly, assemble
 from forewarn.wiring.carrying import Carriers, assemble_hooks
 from forewarn.wiring.faces import Faces
@@ -41,7 +43,7 @@ from forewarn.wiring.garbage import uncollected
 from forewarn.wiring.grounds import Entrance, Footing, RealGround, keep_trust
 from forewarn.wiring.hosting import Hosting, Threads, open_hosting, warn_without_hosts
 from forewarn.wiring.lanes import Lanes
-from forewarn.wiring.renewal import GRACE, Renewal, in_the_loop
+from forewarn.wiring.renewal import GRACE, Renewal, tell_guests
 from forewarn.wiring.running import Running, Switchboard
 from forewarn.wiring.settings import ServeSettings, Serving
 from forewarn.wiring.sockets import allow_descriptors, listening
@@ -138,11 +140,11 @@ class _Serve:
                 await asyncio.to_thread(self._load, assembly, fleet)
                 door = await asyncio.to_thread(ground.door, assembly, fleet.subscription_id)
             workers = Workers(assembly, store, self._log, crash, footing.speed)
-            carriers = self._carriers(assembly, fleet, crash)
+            carriers = self._carriers(assembly, fleet, crash, footing.faults)
             counters = Counters()
-            guests = self._guests(assembly, fleet, counters, footing.visitors)
-            look = partial(in_the_loop, loop, guests.look_at_the_clock)
-            emulator = ground.emulator(footing, assembly, workers, look, self._reset)
+            guests = self._guests(assembly, fleet, counters, footing)
+            look = partial(tell_guests, loop, guests)
+            emulator = ground.emulator(footing, assembly, workers, look, self._reset, bound)
             faces = Faces(
                 control=self._parts(assembly, footing, counters, workers, carriers),
                 principals=door.principals(carriers.hooks.webhooks.pause_all_of),
@@ -230,18 +232,19 @@ class _Serve:
             self._log.error(self._fleet_trouble, extra={"action": "fleet_refused"})
 
     def _carriers(
-        self, assembly: Assembly, fleet: FleetFile, crash: Callable[[], object]
-    ) -> Carriers:
-        post = HttpPost(assembly.clock, self._settings.webhook_allow)
-        hooks = assemble_hooks(assembly, post, fleet.subscription_id)
-        return Carriers(hooks, assembly, self._log, crash)
-
-    def _guests(
         self,
         assembly: Assembly,
         fleet: FleetFile,
-        counters: Counters,
-        visitors: VisitorsBook | None,
+        crash: Callable[[], object],
+        faults: Faults | None,
+    ) -> Carriers:
+        # Receivers answer in real time, whatever the service's own clock does.
+        post = HttpPost(SystemClock(), self._settings.webhook_allow)
+        hooks = assemble_hooks(assembly, post, fleet.subscription_id)
+        return Carriers(hooks, assembly, self._log, crash, faults)
+
+    def _guests(
+        self, assembly: Assembly, fleet: FleetFile, counters: Counters, footing: Footing
     ) -> MetadataServer:
         return MetadataServer(
             assembly.desk,
@@ -253,7 +256,8 @@ class _Serve:
             subscription_id=fleet.subscription_id,
             log=self._log,
             manners=self._settings.manners,
-            visitors=visitors,
+            visitors=footing.visitors,
+            faults=footing.faults,
         )
 
     def _parts(
@@ -279,7 +283,8 @@ class _Serve:
             counters=counters,
             setbacks=lambda: workers.setbacks_total,
             hooks=carriers.hooks.counts,
-            behave=partial(_behave, assembly) if self._hosting is None else None,
+            behave=partial(simulating.behave, assembly) if self._hosting is None else None,
+            take=partial(simulating.take, assembly) if self._hosting is None else None,
         )
 
     def _arm(self, assembly: Assembly, fleet: FleetFile, tenant: str) -> ArmParts:
@@ -389,10 +394,3 @@ class _Serve:
         except ForewarnError as error:
             self._log.error(str(error), extra={"action": "reload_refused"})
         self._settings.systemd.ready()
-
-
-def _behave(assembly: Assembly, machine: str, behavior: str) -> None:
-    """Tell a simulated machine how to behave."""
-    assert isinstance(assembly.fabric, SimulatedFabric), "nobody can tell real ones"
-    _, name = assembly.directory.machine(machine)
-    assembly.fabric.behave(name, Behaviour(behavior))

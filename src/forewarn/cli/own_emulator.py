@@ -1,0 +1,78 @@
+"""An emulator of one's own, for as long as a scenario is played: a process that is gone afterwards."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final, NoReturn
+
+from forewarn.cli.client import Client
+from forewarn.cli.transport import Service, Session, Transport
+from forewarn.errors import Refused
+
+STOP_SECONDS_MAX: Final = 10
+TERMINATED: Final = 128 + signal.SIGTERM
+
+
+@contextmanager
+def own_emulator(fleet_toml: str, options: Sequence[str]) -> Iterator[Client]:
+    """The way to an emulator of this fleet, started with these options. Raises: Refused."""
+    with TemporaryDirectory(prefix="forewarn-scenario-") as directory, _ending_on_sigterm():
+        fleet, log = Path(directory) / "fleet.toml", Path(directory) / "log"
+        fleet.write_text(fleet_toml, encoding="utf-8")
+        command = [sys.executable, "-m", "forewarn", "emulate", "--json", "--fleet", str(fleet)]
+        with log.open("wb") as out:
+            process = subprocess.Popen(  # noqa: S603 - our own program
+                [*command, *options], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=out
+            )
+        try:
+            assert process.stdout is not None, "see Popen"
+            line = process.stdout.readline()
+            if not line:
+                raise Refused(f"no emulator could be started: {_last_words(log)}")
+            told = json.loads(line)
+            remedy = "the scenario's own emulator has ended: play it again"
+            service = Service(url=told["control"], token=told["token"], remedy=remedy)
+            yield Client(Transport(service, Session(told["token"])))
+        finally:
+            _stop(process)
+
+
+@contextmanager
+def _ending_on_sigterm() -> Iterator[None]:
+    """Whoever ends this process ends the emulator too."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _exit)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _exit(_number: int, _frame: object) -> NoReturn:
+    sys.exit(TERMINATED)
+
+
+def _last_words(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    return lines[-1].removeprefix("forewarn: ") if lines else "it said nothing"
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    if process.stdout is not None:
+        process.stdout.close()
+    try:
+        process.wait(STOP_SECONDS_MAX)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
