@@ -45,6 +45,7 @@ COMMANDS = (
     *("principal revoke", "principal rotate", "resolve", "show", "restart", "redeploy", "freeze"),
     *("evict", "terminate", "stop", "start", "deallocate", "reimage", "wait", "env", "az-setup"),
     *("login", "logout", "whoami", "scenario run", "scenario list", "scenario show"),
+    *("host list", "host drain", "host undrain"),
 )
 
 
@@ -159,6 +160,32 @@ PRINCIPALS: tuple[tuple[str, str, dict[str, object]], ...] = (
     ("POST", "/principals/gone/revoke", GONE),
 )
 
+HOST_A: dict[str, object] = {
+    "host": "host-a",
+    "scopes": [{"scope": "web", "resource_group": "rg1", "machines": ["web-0", "web-1"]}],
+    "events": [event(SOON)],
+    "is_busy": True,
+    "is_drained": True,
+    "memory_free_mib": 2048,
+    "trouble": "host host-a cannot be reached",
+}
+HOST_B: dict[str, object] = {
+    **HOST_A,
+    "host": "host-b",
+    "scopes": [{"scope": "db", "resource_group": "rg1", "machines": [f"db-{n}" for n in range(8)]}],
+    "events": [],
+    "is_busy": False,
+    "is_drained": False,
+    "memory_free_mib": None,
+    "trouble": None,
+}
+HOSTS: tuple[tuple[str, str, dict[str, object]], ...] = (
+    ("GET", "/hosts", {"hosts": [HOST_A, HOST_B]}),
+    ("POST", "/hosts/host-a/drain", {"events": [event(NEW)], "unannounced": []}),
+    ("POST", "/hosts/host-b/drain", {"events": [], "unannounced": []}),
+    ("POST", "/hosts/host-b/undrain", HOST_B),
+)
+
 
 class StandIn:
     """What the control API would answer, from canned data; it remembers what it was asked."""
@@ -210,7 +237,9 @@ class StandIn:
             ("POST", "/journal/prune"): lambda: {"pruned": 2},
             ("POST", "/backup"): lambda: body,
         }
-        canned.update({(verb, asked): partial(dict, told) for verb, asked, told in PRINCIPALS})
+        canned.update(
+            {(verb, asked): partial(dict, told) for verb, asked, told in (*PRINCIPALS, *HOSTS)}
+        )
         return 200, canned[method, path]()
 
     def log_in(self, form: dict[str, str]) -> tuple[int, object]:
@@ -875,6 +904,49 @@ def test_somebody_elses_server_is_recognized(
 
 
 # Who may call.
+
+
+def test_hosts_are_listed_with_what_is_against_placing_there(data: Path, out: Output) -> None:
+    assert out.of("host", "list", "--data", str(data)) == 0
+
+    _, host_a, host_b = out.text.splitlines()
+    state = "host host-a cannot be reached, drained, an impact is under way"
+    assert re.split(r"  +", host_a) == ["host-a", state, "web-0, web-1", "1", "2048 MiB"]
+    assert re.split(r"  +", host_b.strip())[:2] == ["host-b", "open"]
+    assert "db-5 and 2 more" in host_b
+    assert out.of("host", "list", "--json", "--data", str(data)) == 0
+    assert out.json == {"hosts": [HOST_A, HOST_B]}
+
+
+def test_a_host_is_drained_and_undrained(data: Path, api: StandIn, out: Output) -> None:
+    words = ("host", "drain", "host-a", "--move", "--notice", "1h", "--data", str(data))
+
+    assert out.of(*words) == 0
+
+    assert api.asked[-1][2]["move"] is True
+    assert api.asked[-1][2]["notice_seconds"] == 3600
+    assert "host-a is drained" in out.text
+    assert NEW in out.text
+    assert out.of(*words, "--json") == 0
+    assert [one["event_id"] for one in out.json["events"]] == [NEW]
+    assert out.of("host", "drain", "host-b", "--move", "--data", str(data)) == 0
+    assert "no VM there needs to be told" in out.text
+    assert out.of("host", "undrain", "host-b", "--data", str(data)) == 0
+    assert out.text == "VMs may be placed on host-b again\n"
+    assert out.of("host", "undrain", "host-b", "--json", "--data", str(data)) == 0
+    assert out.json == HOST_B
+
+
+def test_what_is_said_to_vms_that_stay_is_refused(data: Path, out: Output) -> None:
+    assert out.of("host", "drain", "host-a", "--notice", "1h", "--data", str(data)) == 2
+    assert "add --move" in out.error
+
+
+def test_no_hosts_are_said_in_words(data: Path, api: StandIn, out: Output) -> None:
+    api.refusals["/hosts"] = (200, {"hosts": []})
+
+    assert out.of("host", "list", "--data", str(data)) == 0
+    assert out.text.startswith("no hosts are known")
 
 
 def test_a_principal_is_added_and_its_secret_shown_once(

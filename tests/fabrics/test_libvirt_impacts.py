@@ -302,3 +302,33 @@ def test_a_transient_domain_is_rebooted_and_redeployed_from_memory(
     assert host_b.names() == ["web-0"]
     assert host_b.domain("web-0").isPersistent() == 0
     assert host_a.names() == []
+
+
+def test_nobody_is_placed_on_a_drained_host(
+    fabric: LibvirtFabric, host_a: PretendedHost, host_b: PretendedHost
+) -> None:
+    """Keeps S20: a host that is to become empty is given nobody."""
+    fabric.is_drained = lambda host: host == host_b.name
+    with pytest.raises(Refused, match="host-b is drained"):
+        fabric.begin(ordered(EventType.REDEPLOY))
+
+    fabric.is_drained = lambda host: host == host_a.name
+    assert done(fabric, ordered(EventType.REDEPLOY)) == Report(Progress.DONE)
+    assert host_b.names() == ["web-0"]
+
+
+def test_hosts_are_told_with_what_is_free_and_who_moves_live(
+    fabric: LibvirtFabric, tmp_path: Path
+) -> None:
+    scope = ScopeId("rg1/web")
+    assert [one.host for one in fabric.standings()] == ["host-a", "host-b"]
+    assert all((one.memory_free_mib or 0) > 0 and not one.trouble for one in fabric.standings())
+    assert not fabric.is_moved_live(scope, WEB_0)
+    assert not fabric.is_moved_live(scope, MachineName("nobody"))
+
+    live = domain_xml("web-0", metadata=ours("scope='web' group='rg1' freeze='migrate'"))
+    other = Fabrics(tmp_path / "other", [PretendedHost(tmp_path, "host-c", live).link])
+    try:
+        assert other.start().is_moved_live(scope, WEB_0)
+    finally:
+        other.close()

@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from forewarn.core.events import EventType
-from forewarn.core.names import HostName, MachineName
+from forewarn.core.hosts import Standing
+from forewarn.core.names import HostName, MachineName, ScopeId
 from forewarn.core.scopes import Enabling, Machine
 from forewarn.errors import Unknown
 from forewarn.fabrics.simulated import Behaviour
+from forewarn.ports.fabric import Metal
 from forewarn.service.board import Board
 from forewarn.service.directory import Directory
 from forewarn.service.hosts import Hosts
-from forewarn.testing.worlds import WEB, World
+from forewarn.testing.worlds import OPERATOR, WEB, World
+
+
+class Racks:
+    """The hosts of a fabric, of which one is empty, with machines that move live."""
+
+    def standings(self) -> Sequence[Standing]:
+        return (Standing(HostName("Host-7"), 512), Standing(HostName("host-0"), None, "no route"))
+
+    def is_moved_live(self, scope: ScopeId, machine: MachineName) -> bool:
+        return (scope, machine) == ("rg1/web", "web-3")
+
 
 ON_HOST_0 = Machine(name=MachineName("db-0"), host=HostName("Host-0"))
 DB = replace(WEB, name="db", resource_group="rg2", enabling=Enabling.ALWAYS, machines=(ON_HOST_0,))
 
 
-def hosts(world: World) -> Hosts:
-    return Hosts(world.parts.board, world.parts.directory)
+def hosts(world: World, metal: Metal | None = None) -> Hosts:
+    return Hosts(world.parts.board, world.parts.directory, world.parts.drains, metal)
 
 
 @pytest.fixture
@@ -77,7 +91,40 @@ def test_what_is_known_of_by_half_is_not_known_yet(world: World) -> None:
     directory.note(ledger)
     older.post(replace(ledger, scope=replace(WEB, machines=())))
 
-    for found in (Hosts(Board(), directory), Hosts(older, directory)):
+    for board in (Board(), older):
+        found = Hosts(board, directory, world.parts.drains)
         with pytest.raises(Unknown, match="look again"):
             found.host("host-0")
         assert found.all() == ()
+
+
+def test_a_host_that_the_fabric_has_or_that_is_drained_is_there_without_machines(
+    world: World,
+) -> None:
+    world.parts.drains.drain(HostName("Host-8"), OPERATOR)
+    world.parts.drains.drain(HostName("host-1"), OPERATOR)
+
+    found = {str(host.name): host for host in hosts(world, Racks()).all()}
+
+    assert list(found) == ["host-0", "host-1", "host-2", "Host-7", "Host-8"]
+    assert [host.name for host in found.values() if host.drain] == ["host-1", "Host-8"]
+    assert found["host-0"].standing == Standing(HostName("host-0"), None, "no route")
+    assert found["Host-7"].scopes == ()
+
+
+def test_machines_leave_live_where_they_can_and_are_not_told_twice(world: World) -> None:
+    """Keeps S20: what a host is drained by."""
+    racks = hosts(world, Racks())
+    freezing = world.announce(EventType.FREEZE, "web-0")
+
+    assert racks.leaving(racks.host("host-0")) == {
+        EventType.REDEPLOY: ("rg1/web/web-0", "rg2/db/db-0"),
+        EventType.FREEZE: ("rg1/web/web-3",),
+    }
+    assert freezing.type is EventType.FREEZE
+
+    world.announce(EventType.REDEPLOY, "web-0")
+    world.announce(EventType.FREEZE, "web-3")
+
+    assert racks.leaving(racks.host("host-0")) == {EventType.REDEPLOY: ("rg2/db/db-0",)}
+    assert hosts(world).leaving(hosts(world).host("host-0")).keys() == {EventType.REDEPLOY}

@@ -63,6 +63,7 @@ class Service:
             desk=parts.desk,
             journals=parts.journals,
             operations=parts.operations,
+            drains=parts.drains,
             apply_fleet=self.apply_fleet,
             reload_fleet=lambda actor: self.apply_fleet('name = "reloaded"', "own.toml", actor),
             backup=self.saved.append,

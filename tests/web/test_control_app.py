@@ -108,6 +108,7 @@ def service() -> Iterator[Service]:
         desk=world.parts.desk,
         journals=world.parts.journals,
         operations=world.parts.operations,
+        drains=world.parts.drains,
         apply_fleet=lambda text, name, _actor: (f"{name}: {len(text)}",),
         reload_fleet=lambda _actor: (),
         backup=lambda _path: None,

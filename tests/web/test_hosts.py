@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from forewarn.core.events import EventType
-from forewarn.core.journal import Role
+from forewarn.core.journal import SERVICE, Role
+from forewarn.core.names import HostName
 from forewarn.core.rights import Principal
+from forewarn.core.scopes import Enabling
 from forewarn.testing.control_planes import OPERATOR, ControlPlane
 from forewarn.testing.sample_fleet import BATCH, CLASSIC
 from forewarn.testing.worlds import WEB, World
@@ -103,3 +106,56 @@ def test_whom_nobody_can_tell_is_moved_without_notice_only_if_that_is_said() -> 
 
     assert refused.status == 409
     assert [one["announced"] for one in done.json["unannounced"]] == [False]
+
+
+def test_a_host_is_drained_and_undrained_and_its_machines_are_told_once(
+    plane: ControlPlane,
+) -> None:
+    drained = plane.ask("POST", f"{HOSTS}/HOST-0/drain", {})
+
+    assert (drained.status, drained.json) == (200, {"events": [], "unannounced": []})
+    assert plane.ask("GET", f"{HOSTS}/host-0").json["is_drained"] is True
+    moving = {"move": True, "notice_seconds": 3600, "description": "a new disk"}
+    told = plane.ask("POST", f"{HOSTS}/host-0/drain", moving).json["events"]
+    assert [(one["type"], one["resources"], one["description"]) for one in told] == [
+        ("Redeploy", ["web-0", "web-3"], "a new disk"),
+        ("Redeploy", ["classic-0", "classic-2"], "a new disk"),
+    ]
+    assert plane.ask("POST", f"{HOSTS}/host-0/drain", moving).json["events"] == []
+
+    undrained = plane.ask("POST", f"{HOSTS}/host-0/undrain", {})
+
+    assert (undrained.status, undrained.json["is_drained"]) == (200, False)
+    journal = [entry.what.value for entry in plane.world.journal()]
+    assert [what for what in journal if "drained" in what] == ["drained", "undrained"]
+
+
+def test_a_host_that_nobody_knows_is_not_drained(plane: ControlPlane) -> None:
+    assert plane.ask("POST", f"{HOSTS}/host-9/drain", {}).status == 404
+    assert plane.ask("POST", f"{HOSTS}/host-9/undrain", {}).status == 404
+
+
+def test_where_machines_would_not_be_told_the_host_is_drained_all_the_same() -> None:
+    with ControlPlane(World(replace(WEB, enabling=Enabling.ON_REQUEST)), OPERATOR) as plane:
+        refusal = plane.ask("POST", f"{HOSTS}/host-0/drain", {"move": True})
+
+        assert refusal.status == 409
+        assert (
+            "host-0 is drained, but not all of its VMs are to go"
+            in refusal.json["error"]["message"]
+        )
+        assert plane.ask("GET", f"{HOSTS}/host-0").json["is_drained"] is True
+        told = plane.ask("POST", f"{HOSTS}/host-0/drain", {"move": True, "unannounced": True})
+        assert [one["type"] for one in told.json["unannounced"]] == ["Redeploy"]
+
+
+def test_an_empty_host_is_shown_to_those_alone_who_see_everything(plane: ControlPlane) -> None:
+    plane.world.parts.drains.drain(HostName("host-5"), SERVICE)
+
+    listed = [one["host"] for one in plane.ask("GET", HOSTS).json["hosts"]]
+    owned = [one["host"] for one in plane.ask("GET", HOSTS, token="olga").json["hosts"]]
+
+    assert "host-5" in listed
+    assert "host-5" not in owned
+    assert plane.ask("GET", f"{HOSTS}/host-5").status == 200
+    assert plane.ask("GET", f"{HOSTS}/host-5", token="olga").status == 403

@@ -90,6 +90,30 @@ class Fleet(TypedDict):
     scopes: list[Scope]
 
 
+class Hosted(TypedDict):
+    """The VMs of one scope that run on a host."""
+
+    scope: str
+    resource_group: str
+    machines: list[str]
+
+
+class Host(TypedDict):
+    """A host, who is on it, and whether anybody may be placed there."""
+
+    host: str
+    scopes: list[Hosted]
+    events: list[Event]
+    is_busy: bool
+    is_drained: bool
+    memory_free_mib: int | None
+    trouble: str | None
+
+
+class Hosts(TypedDict):
+    hosts: list[Host]
+
+
 class Actor(TypedDict):
     """In which capacity somebody acted, under which name, from where."""
 

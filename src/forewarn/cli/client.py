@@ -20,6 +20,8 @@ from forewarn.cli.answers import (
     Fault,
     Faults,
     Fleet,
+    Host,
+    Hosts,
     NewSecret,
     Page,
     Principal,
@@ -58,6 +60,16 @@ class Client:
     def reload_fleet(self) -> list[str]:
         """Have the service read its own fleet file again; what changed by it."""
         return self._changes("/fleet/reload", {})
+
+    def hosts(self) -> list[Host]:
+        return cast("Hosts", self._get("/hosts"))["hosts"]
+
+    def drain_host(self, host: str, wish: Mapping[str, object]) -> Announcement:
+        """Have nobody placed on a host; the events by which its VMs leave, if they are to."""
+        return cast("Announcement", self._post(f"/hosts/{quote(host, safe='')}/drain", wish))
+
+    def undrain_host(self, host: str) -> Host:
+        return cast("Host", self._post(f"/hosts/{quote(host, safe='')}/undrain", {}))
 
     def events(self, status: str) -> list[Event]:
         return cast("Events", self._get("/events", status=status))["events"]

@@ -12,6 +12,7 @@ from forewarn.cli import (
     az,
     backup,
     clock,
+    draining,
     emulators,
     environment,
     events,
@@ -63,7 +64,7 @@ def register(app: App, words: Sequence[str]) -> None:
         name = function.__name__.replace("_", "-")
         app.command(function, name=name, usage=_usage(name, operands), help_epilogue="")
     groups = (
-        *(_clock(), _emulator(), _fault(), _fleet(), _journal(), _principal()),
+        *(_clock(), _emulator(), _fault(), _fleet(), _host(), _journal(), _principal()),
         *(_scenario(words), _webhook()),
     )
     for group in groups:
@@ -104,6 +105,19 @@ def _fleet() -> App:
     app = App(name="fleet", usage=_usage("fleet", "[COMMAND]"), help_epilogue="")
     app.default(fleet.fleet)
     app.command(fleet.apply, usage=_usage("fleet apply", "[FILE]"))
+    return app
+
+
+def _host() -> App:
+    app = App(
+        name="host",
+        help="See to hosts: list, drain, undrain.",
+        usage=_usage("host", "COMMAND"),
+        help_epilogue="",
+    )
+    app.command(draining.list_, name="list", usage=_usage("host list", ""))
+    app.command(draining.drain, usage=_usage("host drain", "HOST"))
+    app.command(draining.undrain, usage=_usage("host undrain", "HOST"))
     return app
 
 

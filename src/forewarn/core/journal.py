@@ -61,6 +61,8 @@ class What(Enum):
     LOGIN_REFUSED = "login refused"
     CALL_REFUSED = "call refused"
     WEBHOOK = "webhook"
+    DRAINED = "drained"
+    UNDRAINED = "undrained"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from forewarn.core.hosts import Standing
+from forewarn.core.names import MachineName, ScopeId
 from forewarn.core.orders import Order, Report
 from forewarn.core.rosters import Declaration
 
@@ -34,4 +36,16 @@ class Fabric(Protocol):
 
         Raises: Unavailable.
         """
+        ...
+
+
+class Metal(Protocol):
+    """The hosts of a fabric that has some of its own. Every call answers from memory."""
+
+    def standings(self) -> Sequence[Standing]:
+        """Every host, whether machines are on it or not."""
+        ...
+
+    def is_moved_live(self, scope: ScopeId, machine: MachineName) -> bool:
+        """Whether a machine's Freeze is a move to another host while it runs."""
         ...

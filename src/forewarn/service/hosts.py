@@ -1,18 +1,27 @@
-"""The hosts, seen from what runs on them: nobody declares a host, machines name theirs."""
+"""The hosts, seen from what runs on them, and from their fabric where that has some of its own.
+
+Nobody declares a host: machines name theirs, and a fabric knows those it was given.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from forewarn.core.events import Event, EventStatus
+from forewarn.core.events import Event, EventStatus, EventType
+from forewarn.core.hosts import Drain, Standing
 from forewarn.core.ledgers import Ledger
 from forewarn.core.names import HostName, MachineName, ScopeId
 from forewarn.core.scopes import Presence
 from forewarn.errors import Unknown
+from forewarn.ports.fabric import Metal
 from forewarn.service.board import Board
 from forewarn.service.directory import Directory
+from forewarn.service.drains import Drains
+
+# After these a machine is no longer where it was.
+_LEAVING = frozenset({EventType.REDEPLOY, EventType.PREEMPT, EventType.TERMINATE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +48,10 @@ class Host:
 
     name: HostName
     scopes: tuple[Hosted, ...]
+    # How it came that nobody is placed there; None: anybody may be.
+    drain: Drain | None = None
+    # What its fabric sees of it; None where hosts are but names.
+    standing: Standing | None = None
 
     @property
     def is_busy(self) -> bool:
@@ -61,24 +74,63 @@ class Hosts:
 
     board: Board
     directory: Directory
+    drains: Drains
+    metal: Metal | None = None
 
     def all(self) -> tuple[Host, ...]:
-        """Every host that a machine runs on, by name."""
+        """Every host that a machine runs on, that the fabric has or that is drained, by name."""
+        standings = self._standings()
+        names = {*self.directory.hosts(), *standings}
+        names.update(drain.host.lower() for drain in self.drains.all())
         found: list[Host] = []
-        for name in self.directory.hosts():
+        for name in sorted(names):
             # Another thread may be taking the last machine off it.
             with suppress(Unknown):
-                found.append(self.host(name))
+                found.append(self._host(name, standings.get(name)))
         return tuple(found)
 
     def host(self, name: str) -> Host:
         """One host; names ignore case. Raises: Unknown."""
-        scopes = sorted({scope for scope, _ in self.directory.host(name)})
-        hosted = [found for scope in scopes if (found := self._hosted(scope, name))]
-        if not hosted:
+        return self._host(name, self._standings().get(name.lower()))
+
+    def leaving(self, host: Host) -> Mapping[EventType, tuple[str, ...]]:
+        """The impacts by which each machine of a host would leave it, unless it is about to.
+
+        Machines are named in full, for the desk.
+        """
+        found: dict[EventType, list[str]] = {}
+        for hosted in host.scopes:
+            scope = hosted.ledger.scope.id
+            for machine in hosted.machines:
+                is_live = self.metal is not None and self.metal.is_moved_live(scope, machine)
+                way = EventType.FREEZE if is_live else EventType.REDEPLOY
+                told = {event.type for event in hosted.events if machine in event.machines}
+                if not told & {*_LEAVING, way}:
+                    found.setdefault(way, []).append(f"{scope}/{machine}")
+        return {way: tuple(names) for way, names in found.items()}
+
+    def _standings(self) -> Mapping[str, Standing]:
+        found = () if self.metal is None else self.metal.standings()
+        return {standing.host.lower(): standing for standing in found}
+
+    def _host(self, name: str, standing: Standing | None) -> Host:
+        drain = self.drains.of(name)
+        is_known = drain is not None or standing is not None
+        try:
+            scopes = sorted({scope for scope, _ in self.directory.host(name)})
+        except Unknown:
+            if not is_known:
+                raise
+            scopes = []
+        hosted = tuple(found for scope in scopes if (found := self._hosted(scope, name)))
+        if hosted:
+            spelled = hosted[0].host
+        elif is_known:
+            spelled = next(known.host for known in (standing, drain) if known is not None)
+        else:
             # What the directory is told a moment before the board.
             raise Unknown(f"no VM runs on a host {name} yet: look again")
-        return Host(hosted[0].host, tuple(hosted))
+        return Host(spelled, hosted, drain, standing)
 
     def _hosted(self, scope: ScopeId, host: str) -> Hosted | None:
         ledger = self.board.ledger(scope)

@@ -134,6 +134,7 @@ def control_parts(world: World, extras: Extras, hooks: Counts) -> ControlParts:
         desk=parts.desk,
         journals=parts.journals,
         operations=parts.operations,
+        drains=parts.drains,
         apply_fleet=apply_fleet,
         reload_fleet=reload_fleet,
         backup=extras.saved.append,

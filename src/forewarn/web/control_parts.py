@@ -13,9 +13,11 @@ from forewarn.core.journal import Actor
 from forewarn.core.ledgers import Ledger
 from forewarn.core.names import ScopeId
 from forewarn.ports.clock import Clock
+from forewarn.ports.fabric import Metal
 from forewarn.service.books import Books
 from forewarn.service.deliveries import Counts
 from forewarn.service.desk import Desk, Placed
+from forewarn.service.drains import Drains
 from forewarn.service.hosts import Hosts
 from forewarn.service.journals import Journals
 from forewarn.service.operations import Operations
@@ -45,6 +47,7 @@ class ControlParts:
     desk: Desk
     journals: Journals
     operations: Operations
+    drains: Drains
     # The text of a fleet file, its name, and who brings it; returns what changed.
     apply_fleet: Callable[[str, str, Actor], tuple[str, ...]]
     # Reads the service's own fleet file again.
@@ -57,6 +60,8 @@ class ControlParts:
     setbacks: Callable[[], int]
     # What is counted of deliveries to webhooks.
     hooks: Counts = field(default_factory=Counts)
+    # The hosts of the fabric; None where they are but names.
+    metal: Metal | None = None
     # Tells a VM of the simulated fabric how to behave; None where the fabric is real.
     behave: Callable[[str, str], None] | None = None
     # Tells it how long an impact on it takes; None likewise.
@@ -74,7 +79,7 @@ class ControlParts:
 
     @property
     def hosts(self) -> Hosts:
-        return Hosts(self.desk.board, self.desk.directory)
+        return Hosts(self.desk.board, self.desk.directory, self.drains, self.metal)
 
 
 def placed_form(placed: Placed) -> EventForm:

@@ -130,6 +130,25 @@ class Failure(Asked, frozen=True, kw_only=True):
         )
 
 
+class Draining(Asked, frozen=True, kw_only=True):
+    """A host that is to become empty, and how its machines are told, if they are to leave."""
+
+    move: bool = False
+    notice_seconds: _Notice | None = None
+    description: _Description | None = None
+    unannounced: bool = False
+
+    def announcement(self, impact: EventType, machines: tuple[str, ...]) -> Announcement:
+        """What is announced to those who leave by one impact."""
+        return Announcement(
+            type=impact.value,
+            machines=machines,
+            notice_seconds=self.notice_seconds,
+            description=self.description,
+            unannounced=self.unannounced,
+        )
+
+
 class Postponement(Asked, frozen=True, kw_only=True):
     """A later instant, or a while: one of the two."""
 

@@ -197,10 +197,16 @@ class HostForm(Form, frozen=True, kw_only=True):
     events: Sequence[EventForm]
     # Whether an impact is under way there.
     is_busy: bool
+    # Whether nobody is placed there.
+    is_drained: bool
+    # What the fabric sees of it, where hosts are more than names.
+    memory_free_mib: int | None
+    # Why the fabric cannot ask it at the moment.
+    trouble: str | None
 
 
 class HostsForm(Form, frozen=True, kw_only=True):
-    """Every host that a machine runs on."""
+    """Every host that a machine runs on, that the fabric has, or that is drained."""
 
     hosts: Sequence[HostForm]
 

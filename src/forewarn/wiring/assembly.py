@@ -18,10 +18,12 @@ from forewarn.service.books import Books, Lane, Writers
 from forewarn.service.conductor import Conductor
 from forewarn.service.desk import Desk
 from forewarn.service.directory import Directory
+from forewarn.service.drains import Drains
 from forewarn.service.feed import Feed
 from forewarn.service.journals import Journals
 from forewarn.service.operations import Operations
 from forewarn.service.registrar import Registrar
+from forewarn.wire import drain_records
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,7 @@ class Assembly:
     journals: Journals
     operations: Operations
     feed: Feed
+    drains: Drains
 
     def load(self) -> int:
         """Read every ledger from the store; returns how many. Raises: Unavailable."""
@@ -106,6 +109,8 @@ def assemble(  # noqa: PLR0913 - every port, by name
         journals=journals,
         operations=Operations(clock, ids, store, books, desk, journals),
         feed=Feed(store, books, board),
+        drains=Drains(clock, ids, store, turn),
     )
     books.tell(assembly.told)
+    assembly.feed.hear(drain_records.PREFIX, assembly.drains.hear)
     return assembly

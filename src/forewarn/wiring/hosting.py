@@ -84,8 +84,9 @@ class Hosting:
         self._refusal: str | None = None
         self._following: threading.Thread | None = None
 
-    def begin(self) -> None:
+    def begin(self, is_drained: Callable[[str], bool]) -> None:
         """Begin to look at the hosts; returns when all were seen, or some take their time."""
+        self.fabric.is_drained = is_drained
         self.fabric.start()
         for _ in range(int(FIRST_LOOK_SECONDS / LOOK_SECONDS)):
             self.fabric.changed.clear()

@@ -214,7 +214,7 @@ class _Serve:
             scopes = assembly.load()
             self._log.info("the store is read", extra={"action": "loaded", "scopes": scopes})
             if self._hosting is not None:
-                self._hosting.begin()
+                self._hosting.begin(assembly.drains.is_drained)
             else:
                 warn_without_hosts(assembly, self._log)
             if self._settings.fleet is not None:
@@ -274,6 +274,8 @@ class _Serve:
             desk=assembly.desk,
             journals=assembly.journals,
             operations=assembly.operations,
+            drains=assembly.drains,
+            metal=None if self._hosting is None else self._hosting.fabric,
             apply_fleet=lambda text, name, actor: self._apply(
                 assembly, self._parse(text, name), actor
             ),

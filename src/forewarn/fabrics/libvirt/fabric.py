@@ -9,24 +9,31 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
 from forewarn.core.events import EventType
-from forewarn.core.names import HostName, ScopeId
+from forewarn.core.hosts import Standing
+from forewarn.core.names import HostName, MachineName, ScopeId
 from forewarn.core.orders import Order, Progress, Report
 from forewarn.core.rosters import Declaration
 from forewarn.core.scopes import Enabling, Machine
 from forewarn.errors import Refused, Unavailable
 from forewarn.fabrics.libvirt import census, placement
 from forewarn.fabrics.libvirt.census import Census, Lodger
-from forewarn.fabrics.libvirt.descriptions import Lull, describe
+from forewarn.fabrics.libvirt.descriptions import Lull
 from forewarn.fabrics.libvirt.dockets import Docket, Dockets, Key, Overtaken, key_of
 from forewarn.fabrics.libvirt.link import Link, run_callbacks
 from forewarn.fabrics.libvirt.placement import Berth, Mover
-from forewarn.fabrics.libvirt.pursuits import MIGRATION, PLANS, Patience, Pursuit
-from forewarn.fabrics.libvirt.surveys import Resident, Sight, State, Survey
+from forewarn.fabrics.libvirt.pursuits import (
+    MIGRATION,
+    PLANS,
+    Patience,
+    Pursuit,
+    in_hand,
+    refuse_unfit,
+)
+from forewarn.fabrics.libvirt.surveys import Resident, Survey
 from forewarn.ports.clock import Clock
 
 # A name for the thread, and what it does.
@@ -71,6 +78,8 @@ class LibvirtFabric:
         self._stuck: dict[Key, str] = {}
         # Who is there may have changed: whoever keeps the fleet asks again, and clears it.
         self.changed = threading.Event()
+        # Whether nobody is to be placed on a host; its owner's to say, before it is started.
+        self.is_drained: Callable[[str], bool] = lambda _: False
 
     def start(self) -> None:
         """Begin to look at the hosts, and go on with what was under way."""
@@ -110,7 +119,7 @@ class LibvirtFabric:
                 "its disks could be made from"
             )
         lodger = self._lodger(order)
-        _refuse_unfit(order, lodger)
+        refuse_unfit(order, lodger)
         resident, target = lodger.resident, None
         if order.impact is EventType.FREEZE and resident.description.lull is Lull.MIGRATE:
             plan, target = MIGRATION, self._reachable(self._elsewhere(lodger))
@@ -162,6 +171,20 @@ class LibvirtFabric:
         except Refused:
             return None
 
+    def standings(self) -> Sequence[Standing]:
+        with self._lock:
+            free = {link: survey.memory_free_kib // 1024 for link, survey in self._surveys.items()}
+            return [
+                Standing(one.host, free.get(one), self._away.get(one, "")) for one in self._links
+            ]
+
+    def is_moved_live(self, scope: ScopeId, machine: MachineName) -> bool:
+        try:
+            lodger = census.find(self._census(), scope, machine)
+        except Refused:
+            return False
+        return lodger.resident.description.lull is Lull.MIGRATE
+
     # --- Who is there --------------------------------------------------------------------------
 
     def _lodger(self, order: Order) -> Lodger:
@@ -211,7 +234,7 @@ class LibvirtFabric:
             if docket.is_open:
                 # Between two runs or two hosts it is neither stopped nor gone.
                 host, seen = found.get(docket.domain, (docket.host, None))
-                found[docket.domain] = (host, _in_hand(docket, seen))
+                found[docket.domain] = (host, in_hand(docket, seen))
         return found
 
     def _unread(self) -> tuple[str, ...]:
@@ -262,7 +285,8 @@ class LibvirtFabric:
             )
             taken = tuple((one.scope.id, one.machine.update_domain) for one in here)
             free = survey.memory_free_kib - promised
-            yield Berth(survey.host, survey.kind, free, taken)
+            is_drained = self.is_drained(survey.host)
+            yield Berth(survey.host, survey.kind, free, taken, is_drained)
 
     # --- In threads ------------------------------------------------------------------------------
 
@@ -361,28 +385,3 @@ class LibvirtFabric:
 
 def _not_yet(link: Link) -> str:
     return f"host {link.host} was not reached yet"
-
-
-def _in_hand(docket: Docket, resident: Resident | None) -> Resident:
-    """A domain that an order has in its hands: what it was when the order came."""
-    if resident is not None and resident.is_active:
-        return resident
-    state = State.OFF if docket.number is None else State.RUNNING
-    sight = Sight(state, docket.number, docket.is_persistent)
-    if resident is not None:
-        return replace(resident, sight=sight)
-    return Resident(describe(docket.xml), sight, docket.xml, docket.starts_with_host)
-
-
-def _refuse_unfit(order: Order, lodger: Lodger) -> None:
-    """Refuse what cannot be done to a machine as it is."""
-    name, state = order.machine, lodger.resident.sight.state
-    host = lodger.machine.host
-    if order.impact is EventType.START:
-        if state is not State.OFF:
-            raise Refused(f"{name} runs already on {host}")
-    elif order.impact in (EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY):
-        if state is State.OFF:
-            raise Refused(f"{name} is off on {host}: it cannot undergo {order.impact.value}")
-        if state is State.PAUSED and order.impact is EventType.FREEZE:
-            raise Refused(f"{name} is paused already on {host}: resume it first")

@@ -19,6 +19,8 @@ class Berth:
     memory_free_kib: int
     # The machines there, or on their way there: of which scope, in which update domain.
     taken: tuple[tuple[ScopeId, int], ...] = ()
+    # Whether nobody is to be placed there.
+    is_drained: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,13 +54,15 @@ def choose(
     why = "; ".join(against) if against else "there is no other"
     raise Refused(
         f"{mover.name} cannot leave {mover.host}, as no other host can take it: {why}. "
-        "Make room, or serve with one more --libvirt"
+        "Make room, undrain one, or serve with one more --libvirt"
     )
 
 
 def _against(mover: Mover, berth: Berth) -> str:
     if berth.kind != mover.kind:
         return f"{berth.host} runs {berth.kind}, not {mover.kind}"
+    if berth.is_drained:
+        return f"{berth.host} is drained"
     if berth.memory_free_kib < mover.memory_kib:
         free, needed = berth.memory_free_kib // 1024, mover.memory_kib // 1024
         return f"{berth.host} has {free} MiB free, and {needed} are needed"

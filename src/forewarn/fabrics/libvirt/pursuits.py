@@ -17,11 +17,13 @@ from typing import Final
 
 from forewarn.core.events import EventType
 from forewarn.core.names import HostName
+from forewarn.core.orders import Order
 from forewarn.errors import Refused, Unavailable
+from forewarn.fabrics.libvirt.census import Lodger
 from forewarn.fabrics.libvirt.descriptions import Description, Disk, describe
 from forewarn.fabrics.libvirt.dockets import Docket, Step, over
 from forewarn.fabrics.libvirt.link import Link
-from forewarn.fabrics.libvirt.surveys import Sight, State
+from forewarn.fabrics.libvirt.surveys import Resident, Sight, State
 from forewarn.ports.clock import Clock
 
 # What a host refuses is tried this often before it has failed.
@@ -308,3 +310,28 @@ _STEPS: Final[Mapping[Step, Callable[[Pursuit], bool]]] = {
     Step.MIGRATE: Pursuit.migrate,
     Step.RETREAT: Pursuit.retreat,
 }
+
+
+def in_hand(docket: Docket, resident: Resident | None) -> Resident:
+    """A domain that an order has in its hands: what it was when the order came."""
+    if resident is not None and resident.is_active:
+        return resident
+    state = State.OFF if docket.number is None else State.RUNNING
+    sight = Sight(state, docket.number, docket.is_persistent)
+    if resident is not None:
+        return replace(resident, sight=sight)
+    return Resident(describe(docket.xml), sight, docket.xml, docket.starts_with_host)
+
+
+def refuse_unfit(order: Order, lodger: Lodger) -> None:
+    """Refuse what cannot be done to a machine as it is."""
+    name, state = order.machine, lodger.resident.sight.state
+    host = lodger.machine.host
+    if order.impact is EventType.START:
+        if state is not State.OFF:
+            raise Refused(f"{name} runs already on {host}")
+    elif order.impact in (EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY):
+        if state is State.OFF:
+            raise Refused(f"{name} is off on {host}: it cannot undergo {order.impact.value}")
+        if state is State.PAUSED and order.impact is EventType.FREEZE:
+            raise Refused(f"{name} is paused already on {host}: resume it first")
