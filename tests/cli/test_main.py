@@ -44,7 +44,7 @@ COMMANDS = (
     *("journal", "journal export", "journal prune", "postpone", "principal add", "principal list"),
     *("principal revoke", "principal rotate", "resolve", "show", "restart", "redeploy", "freeze"),
     *("evict", "terminate", "stop", "start", "deallocate", "reimage", "wait", "env", "az-setup"),
-    *("login", "logout", "whoami"),
+    *("login", "logout", "whoami", "host prepare", "host unprepare"),
 )
 
 

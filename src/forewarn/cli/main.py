@@ -92,6 +92,11 @@ SERVING: Final[Mapping[str, str]] = {
     "check-config": "Say all that is wrong with a fleet file.",
     "restore": "Put a backup in the place of the service's database.",
 }
+HOST: Final = "Prepare this host for guests that cannot lie about who they are."
+PREPARING: Final[Mapping[str, tuple[str, str]]] = {
+    "prepare": ("FILE", "Make this host's links as the network file has them."),
+    "unprepare": ("", "Take away from this host whatever prepare put there."),
+}
 
 Shell = Literal["bash", "zsh", "fish"]
 
@@ -158,7 +163,7 @@ def build(words: Sequence[str] = ()) -> App:
     ):
         name = function.__name__.replace("_", "-")
         app.command(function, name=name, usage=_usage(name, operands), help_epilogue="")
-    for group in (_clock(), _fleet(), _journal(), _principal(), _webhook()):
+    for group in (_clock(), _fleet(), _host(words), _journal(), _principal(), _webhook()):
         app.command(group)
     for name, summary in SERVING.items():
         app.command(
@@ -248,6 +253,18 @@ def _fleet() -> App:
     app = App(name="fleet", usage=_usage("fleet", "[COMMAND]"), help_epilogue="")
     app.default(fleet.fleet)
     app.command(fleet.apply, usage=_usage("fleet apply", "[FILE]"))
+    return app
+
+
+def _host(words: Sequence[str]) -> App:
+    app = App(name="host", help=HOST, usage=_usage("host", "COMMAND"), help_epilogue="")
+    for name, (operands, summary) in PREPARING.items():
+        app.command(
+            f"forewarn.cli.host:{name}",
+            name=name,
+            usage=_usage(f"host {name}", operands),
+            help=None if name in words else summary,
+        )
     return app
 
 

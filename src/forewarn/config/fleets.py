@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from forewarn.config.places import Place
-from forewarn.config.tables import Fault, Faults, Faulty, Table, shown
+from forewarn.config.tables import Fault, Faults, Faulty, Table, parse_toml, shown
 from forewarn.core.names import HostName, MachineName, ScopeId
 from forewarn.core.periods import TERMINATE_NOTICE_MAX, TERMINATE_NOTICE_MIN, Periods, spell
 from forewarn.core.rosters import Declaration
@@ -121,7 +120,7 @@ def parse_fleet(
     Raises: Malformed, with all that is wrong and one line for each fault.
     """
     faults = Faults()
-    top = Table(_TOP, _parse_toml(text, name), (), faults)
+    top = Table(_TOP, parse_toml(text, name), (), faults)
     top.refuse_unknown(_MEMBERS)
     scopes = top.tables("scope", _SCOPE)
     owners: _Owners = {}
@@ -134,19 +133,6 @@ def parse_fleet(
     )
     faults.raise_any(name, text)
     return fleet
-
-
-def _parse_toml(text: str, name: str) -> Mapping[str, object]:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        what, _, where = str(error).removesuffix(")").rpartition(" (at ")
-        found = re.match(r"line (\d+)", where)
-        line = text.count("\n") + 1 if found is None else int(found[1])
-        raise Faulty(f"{name}:{line}: not TOML: {what}: mend it at {where}") from error
-    except (RecursionError, ValueError) as error:
-        # What tomllib lets through: brackets without end, and numbers of thousands of digits.
-        raise Faulty(f"{name}:1: not TOML: {error}: mend it") from error
 
 
 def _periods(table: Table) -> Periods:
