@@ -8,7 +8,7 @@ from typing import Final
 
 from forewarn.config.fleets import read_fleet
 from forewarn.config.places import Place
-from forewarn.config.tables import Fault, Faults, Table, parse_toml
+from forewarn.config.tables import Fault, Faults, Table, parse_toml, shown
 from forewarn.errors import Malformed
 from forewarn.networks.links import (
     ENDPOINT,
@@ -28,7 +28,7 @@ _GUEST: Final = ("device", "mac", "address")
 _MEMBERS: Final[Mapping[str, Collection[str]]] = {
     _TOP: ("endpoint", "tap", "bridge"),
     _TAP: _GUEST,
-    _BRIDGE: ("device", "prefix", "port"),
+    _BRIDGE: ("device", "prefix", "dhcp_245", "port_8080", "port"),
     _PORT: _GUEST,
 }
 
@@ -53,10 +53,11 @@ def parse_network(text: str, name: str) -> Network:
     top = Table(_TOP, parse_toml(text, name), (), faults)
     top.refuse_unknown(_MEMBERS)
     owners: _Owners = {}
+    endpoints = _many(top, "endpoint", owners) or (ENDPOINT,)
     network = Network(
-        endpoints=_many(top, "endpoint", owners) or (ENDPOINT,),
+        endpoints=endpoints,
         taps=tuple(_guest(table, owners) for table in top.tables("tap", _TAP)),
-        bridges=tuple(_bridge(table, owners) for table in top.tables("bridge", _BRIDGE)),
+        bridges=tuple(_bridge(table, endpoints, owners) for table in top.tables("bridge", _BRIDGE)),
     )
     if "endpoint" not in top.members and ENDPOINT in owners:
         what = f"{ENDPOINT} is the endpoint's own address"
@@ -65,12 +66,18 @@ def parse_network(text: str, name: str) -> Network:
     return network
 
 
-def _bridge(table: Table, owners: _Owners) -> Bridge:
+def _bridge(table: Table, endpoints: tuple[str, ...], owners: _Owners) -> Bridge:
     table.refuse_unknown(_MEMBERS)
+    told = table.text("dhcp_245") or None
+    if told is not None and told not in endpoints:
+        what = f"dhcp_245 = {shown(told)} is no address of the endpoint"
+        table.fault("dhcp_245", what, f"give one of {', '.join(endpoints)}, or add it to endpoint")
     return Bridge(
         _one(table, "device", parse_device, owners),
         tuple(_guest(port, owners) for port in table.tables("port", _PORT)),
         table.whole("prefix", PREFIX_MIN, PREFIX_MAX) or PREFIX_MAX,
+        told,
+        table.flag("port_8080"),
     )
 
 
@@ -113,5 +120,7 @@ def _taken(
     before = owners.setdefault(value, place)
     if before != place:
         what = f"{value} was given before"
-        table.faults.add(Fault(place, what, "each device, card and address is one VM's own", before))
+        table.faults.add(
+            Fault(place, what, "each device, card and address is one VM's own", before)
+        )
     return value

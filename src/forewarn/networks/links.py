@@ -17,7 +17,7 @@ TAP_MAC: Final = "02:00:a9:fe:a9:fe"
 _DEVICE: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}")
 _MAC: Final = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
 _GROUP_BIT: Final = 1
-_NOBODY: Final = IPv4Address("0.0.0.0")
+_NOBODY: Final = IPv4Address(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,10 @@ class Bridge:
     guests: tuple[Guest, ...] = ()
     # The prefix that guests are told by DHCP; 32: nobody but the endpoint is on their link.
     prefix: int = 32
+    # The endpoint's address that guests are told by DHCP option 245; None: they are told nothing.
+    dhcp_245: str | None = None
+    # Whether the endpoint is also at port 8080, where an old sample asks.
+    port_8080: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,8 @@ class Network:
     @property
     def devices(self) -> tuple[str, ...]:
         """The devices that have the endpoints' addresses, and are listened on."""
-        return tuple(link.device for link in (*self.taps, *self.bridges))
+        taps = (tap.device for tap in self.taps)
+        return (*taps, *(bridge.device for bridge in self.bridges))
 
     @property
     def guests(self) -> tuple[Guest, ...]:
@@ -65,10 +70,6 @@ class Network:
 
     def bridge(self, device: str) -> Bridge | None:
         return next((one for one in self.bridges if one.device == device), None)
-
-    def guest(self, device: str) -> Guest | None:
-        """The guest at the end of that tap; None if it is no tap."""
-        return next((tap for tap in self.taps if tap.device == device), None)
 
 
 def parse_device(text: str) -> str:
@@ -100,4 +101,3 @@ def parse_address(text: str) -> str:
     if address.is_multicast or address.is_loopback or address == _NOBODY:
         raise Malformed(f"{text!r} is nobody's own address: give the one the VM speaks from")
     return str(address)
-

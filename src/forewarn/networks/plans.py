@@ -92,12 +92,12 @@ def _refuse_taken(network: Network, found: Survey) -> None:
                     f"del {_spelled(address)} dev {device.name}`, or declare {device.name} as a link"
                 )
     for route in found.routes:
-        address = str(route.destination.network_address)
-        is_alone = route.destination.prefixlen == _ALONE and address in network.endpoints
+        asked = str(route.destination.network_address)
+        is_alone = route.destination.prefixlen == _ALONE and asked in network.endpoints
         if is_alone and network.devices and route.device not in network.devices:
             raise Refused(
-                f"this host itself asks {address} on {route.device}, as VMs of a cloud do: prepare "
-                f"in a network namespace, or give that up with `ip route del {address} dev "
+                f"this host itself asks {asked} on {route.device}, as VMs of a cloud do: prepare "
+                f"in a network namespace, or give that up with `ip route del {asked} dev "
                 f"{route.device}`"
             )
 

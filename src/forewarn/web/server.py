@@ -96,7 +96,7 @@ class MetadataServer:
             partial(metadata.start_each, desk=desk),
             lot_max=limits.approvals_together_max,
         )
-        self._doors: list[Door] = []
+        self._doors: dict[str, Door] = {}
         self._hall: Hall | None = None
         self._sweeping: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -119,17 +119,28 @@ class MetadataServer:
         self._board.watch(self._note_change)
         self._sweep(self._loop)
         for place in bound:
-            answer = self._hatch.at(place.name) if self._visitors is None else not_at_once
-            door = Door(self, place, self._loop, answer)
-            door.open()
-            self._doors.append(door)
-            extra = {"action": "listen", "listener": place.name}
-            self._log.info("listening on %s", place.name, extra=extra)
+            self.open(place)
+
+    def open(self, place: Bound) -> None:
+        """Answer at one more address, too."""
+        assert self._loop is not None, "serve first"
+        answer = self._hatch.at(place.name) if self._visitors is None else not_at_once
+        door = Door(self, place, self._loop, answer)
+        door.open()
+        self._doors[place.name] = door
+        extra = {"action": "listen", "listener": place.name}
+        self._log.info("listening on %s", place.name, extra=extra)
+
+    def shut(self, place: Bound) -> None:
+        """Answer at an address no more; whoever is inside may finish."""
+        self._doors.pop(place.name).close()
+        extra = {"action": "shut", "listener": place.name}
+        self._log.info("no longer listening on %s", place.name, extra=extra)
 
     async def stop(self, grace: timedelta) -> None:
         """Take no more requests, finish what is under way, and close; cut it off after a while."""
         self._stopping = True
-        for door in self._doors:
+        for door in self._doors.values():
             door.close()
         for connection in self._waiting.connections:
             connection.is_last = True

@@ -25,6 +25,8 @@ class ServeSettings:
     data: DataDirectory
     fleet: Path | None = None
     metadata: tuple[Listener, ...]
+    # The links on which guests are answered, beside those addresses.
+    network: Path | None = None
     control: tuple[str, int]
     default_enabling: Enabling = Enabling.ON_REQUEST
     limits: Limits = field(default_factory=Limits)

@@ -1,0 +1,224 @@
+"""Listening on a host's links: each device of the network file has listeners of its own.
+
+Devices come and go with machines, and a listener belongs to the device it was made on, not to its
+name. So they are looked at again every few seconds: whichever is new gets its listeners, and what
+was on one that is gone is closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Protocol
+
+from forewarn.config.networks import load_network
+from forewarn.errors import ForewarnError, Refused
+from forewarn.identities.addresses import AddressBook
+from forewarn.networks.links import Bridge, Network
+from forewarn.networks.responder import Responder, link_of
+from forewarn.ports.identities import Identities
+from forewarn.web import listeners
+from forewarn.web.listeners import Bound, Listener
+
+LOOK_SECONDS: Final = 2.0
+PORT: Final = 80
+OLD_PORT: Final = 8080
+
+
+class Guests(Protocol):
+    """The guests' endpoint, as a link needs it."""
+
+    def open(self, place: Bound) -> None:
+        """Answer at one more address."""
+        ...
+
+    def shut(self, place: Bound) -> None:
+        """Answer at an address no more; whoever is inside may finish."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Stand:
+    """What we have on a device: it is of no use when the device is another one of that name."""
+
+    index: int
+    close: Callable[[], None]
+    place: Bound | None = None
+
+
+# Listeners, and bridges on which DHCP is answered.
+_Wanted = Listener | Bridge
+
+
+def load_links(file: Path | None, others: Sequence[Listener] = ()) -> Network:
+    """The links of this host, some of which are there, beside other listeners.
+
+    Raises: Malformed, Refused.
+    """
+    if file is None:
+        return Network()
+    network = load_network(file)
+    if not network.devices:
+        raise Refused(f"{file} declares no links: add a [[tap]] or a [[bridge]], or leave it out")
+    if not set(network.devices) & _indexes().keys():
+        raise Refused(
+            f"this host has none of the devices in {file}: run `forewarn host prepare {file}` first"
+        )
+    taken = {(one.host, one.port) for one in wanted_listeners(network)}
+    for other in others:
+        if other.device is None and (other.host, other.port) in taken:
+            where = listeners.spell(other.host, other.port)
+            raise Refused(
+                f"{where} is on the links of {file} already: leave out `--metadata {where}`"
+            )
+    return network
+
+
+def wanted_listeners(network: Network) -> Iterator[Listener]:
+    """Where guests of a network ask: at each endpoint, on each link, by themselves."""
+    for device in network.devices:
+        bridge = network.bridge(device)
+        ports = (PORT, OLD_PORT) if bridge is not None and bridge.port_8080 else (PORT,)
+        for endpoint in network.endpoints:
+            for port in ports:
+                yield Listener(endpoint, port, device=device)
+
+
+class Links:
+    """The listeners on a host's links. All of it happens in the loop's thread."""
+
+    def __init__(
+        self,
+        file: Path | None,
+        network: Network,
+        book: AddressBook,
+        guests: Guests,
+        log: logging.Logger,
+    ) -> None:
+        self._file = file
+        self._network = network
+        self._book = book
+        self._guests = guests
+        self._log = log
+        self._loop = asyncio.get_running_loop()
+        self._stands: dict[_Wanted, _Stand] = {}
+        # What was said already of what cannot be had.
+        self._troubles: dict[_Wanted, str] = {}
+        self._looking: asyncio.TimerHandle | None = None
+
+    @property
+    def places(self) -> tuple[Bound, ...]:
+        """Where guests are answered at the moment."""
+        return tuple(stand.place for stand in self._stands.values() if stand.place is not None)
+
+    def open(self) -> None:
+        """Listen on the links there are, and from now on look for others."""
+        if self._file is not None:
+            self._keep_looking()
+
+    def close(self) -> None:
+        """Listen no more."""
+        if self._looking is not None:
+            self._looking.cancel()
+        for wanted in tuple(self._stands):
+            self._stands.pop(wanted).close()
+
+    def reload(self) -> None:
+        """Read the network file again; one with errors changes nothing."""
+        if self._file is None:
+            return
+        try:
+            self._network = load_links(self._file)
+        except ForewarnError as error:
+            self._log.error(str(error), extra={"action": "reload_refused"})
+            return
+        self._troubles.clear()
+        for place in self.places:
+            self._confine(place)
+        self.look()
+
+    def look(self) -> None:
+        """Open what is missing, and close what is of no use any more."""
+        indexes = _indexes()
+        wanted = dict(self._wanted())
+        for one, stand in tuple(self._stands.items()):
+            if one not in wanted or indexes.get(wanted[one]) != stand.index:
+                del self._stands[one]
+                stand.close()
+        for one, device in wanted.items():
+            if one not in self._stands:
+                self._try(one, device, indexes)
+
+    def _keep_looking(self) -> None:
+        self.look()
+        self._looking = self._loop.call_later(LOOK_SECONDS, self._keep_looking)
+
+    def _wanted(self) -> Iterator[tuple[_Wanted, str]]:
+        for listener in wanted_listeners(self._network):
+            assert listener.device is not None, "links are devices"
+            yield listener, listener.device
+        for bridge in self._network.bridges:
+            if bridge.dhcp_245 is not None:
+                yield bridge, bridge.device
+
+    def _try(self, wanted: _Wanted, device: str, indexes: Mapping[str, int]) -> None:
+        try:
+            if device not in indexes:
+                raise Refused(f"there is no device {device}: its guests are not answered yet")
+            index = indexes[device]
+            if isinstance(wanted, Listener):
+                stand = self._listen(wanted, index)
+            else:
+                stand = self._respond(wanted, index)
+        except ForewarnError as error:
+            if self._troubles.get(wanted) != str(error):
+                self._troubles[wanted] = str(error)
+                self._log.warning(str(error), extra={"action": "no_link", "device": device})
+            return
+        self._troubles.pop(wanted, None)
+        self._stands[wanted] = stand
+
+    def _listen(self, listener: Listener, index: int) -> _Stand:
+        (place,) = listeners.bind((listener,))
+        self._confine(place)
+        self._guests.open(place)
+        return _Stand(index, lambda: self._guests.shut(place), place)
+
+    def _confine(self, place: Bound) -> None:
+        assert place.device is not None, "links are devices"
+        self._book.confine(place.name, self._network.addresses_at(place.device))
+
+    def _respond(self, bridge: Bridge, index: int) -> _Stand:
+        device = bridge.device
+        assert bridge.dhcp_245 is not None, "others tell their guests nothing"
+        responder = Responder(device, link_of(bridge, bridge.dhcp_245))
+        self._loop.add_reader(responder.fileno(), responder.answer)
+        told = {"action": "dhcp", "device": device, "endpoint": bridge.dhcp_245}
+        self._log.info("telling guests on %s of %s", device, bridge.dhcp_245, extra=told)
+
+        def close() -> None:
+            self._loop.remove_reader(responder.fileno())
+            responder.close()
+
+        return _Stand(index, close)
+
+
+def warn_of_strangers(identities: Identities, bound: Sequence[Bound], log: logging.Logger) -> None:
+    """Say which listeners play a machine that nobody knows."""
+    for place in bound:
+        known = identities.identify(place.name, place.host) is not None
+        if place.machine is not None and not known:
+            log.warning(
+                "%s plays %s, which is no VM of the fleet, or several: its callers get 403",
+                place.name,
+                place.machine,
+                extra={"action": "nobody_played", "listener": place.name},
+            )
+
+
+def _indexes() -> Mapping[str, int]:
+    return {name: index for index, name in socket.if_nameindex()}
