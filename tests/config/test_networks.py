@@ -27,6 +27,8 @@ address = ["10.77.0.12", "10.77.0.13"]
 [[bridge]]
 device = "br0"
 prefix = 24
+dhcp_245 = "168.63.129.16"
+port_8080 = true
   [[bridge.port]]
   device = "vnet0"
   mac = "52:54:00:77:00:21"
@@ -53,7 +55,13 @@ def test_a_network_file_is_understood(tmp_path: Path) -> None:
             Guest("tap-web-1", "52:54:00:77:00:ab", ("10.77.0.12", "10.77.0.13")),
         ),
         bridges=(
-            Bridge("br0", (Guest("vnet0", "52:54:00:77:00:21", ("10.77.1.21",)),), prefix=24),
+            Bridge(
+                "br0",
+                (Guest("vnet0", "52:54:00:77:00:21", ("10.77.1.21",)),),
+                prefix=24,
+                dhcp_245="168.63.129.16",
+                port_8080=True,
+            ),
         ),
     )
     assert network.addresses_at("br0") == ("10.77.1.21",)
@@ -76,6 +84,8 @@ def test_guests_ask_the_real_address_if_nothing_else_is_said() -> None:
         (tap(address="fd00::1"), 4, "no IPv4 address"),
         (tap(address="127.0.0.1"), 4, "nobody's own address"),
         (tap(address="0.0.0.0"), 4, "nobody's own address"),
+        (tap(address="255.255.255.255"), 4, "nobody's own address"),
+        ('[[bridge]]\ndevice = "br0"\ndhcp_245 = "10.0.0.1"\n', 3, "no address of the endpoint"),
         (tap(address="169.254.169.254"), 4, "the endpoint's own address"),
         (tap(ip="10.0.0.1"), 5, "has no member 'ip'"),
         (tap() + tap(device="tap1", mac="52:54:00:00:00:02"), 8, "10.0.0.1 was given before (line 4)"),

@@ -57,7 +57,9 @@ def town(stack: ExitStack, folder: Path, network: str, *, prepared: bool = True)
     host.ip("link set lo up")
     honest, liar = (stack.enter_context(NamespaceGuest(host, *one)) for one in (HONEST, LIAR))
     if network is BRIDGE:
-        host.ip("link add br0 type bridge", "link set honest0 master br0", "link set liar0 master br0")
+        host.ip(
+            "link add br0 type bridge", "link set honest0 master br0", "link set liar0 master br0"
+        )
     file = folder / "network.toml"
     file.write_text(network)
     if prepared:

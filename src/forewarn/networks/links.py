@@ -98,6 +98,6 @@ def parse_address(text: str) -> str:
         address = IPv4Address(text)
     except ValueError:
         raise Malformed(f"{text!r} is no IPv4 address: write it like 10.77.0.11") from None
-    if address.is_multicast or address.is_loopback or address == _NOBODY:
+    if address.is_multicast or address.is_loopback or address.is_reserved or address == _NOBODY:
         raise Malformed(f"{text!r} is nobody's own address: give the one the VM speaks from")
     return str(address)

@@ -62,8 +62,7 @@ def prepare(network: Network, found: Survey) -> tuple[Command, ...]:
 
 def unprepare(found: Survey) -> tuple[Command, ...]:
     """All that takes our doings away again. Raises: Refused."""
-    known = filters.members(found.tables.get(filters.ROUTED, ""), "endpoints")
-    return prepare(Network(endpoints=known or (ENDPOINT,)), found)
+    return prepare(Network(endpoints=_endpoints_before(found) or (ENDPOINT,)), found)
 
 
 def notes(network: Network, found: Survey, loose: int) -> tuple[str, ...]:
@@ -126,9 +125,8 @@ def _released(device: Device, network: Network, found: Survey) -> Iterator[str]:
         return
     # Routes first: they go by themselves with the last address of a device.
     yield from _unrouted(device.name, set(), found)
-    for address in device.addresses:
-        if address.local in network.endpoints:
-            yield f"address delete {_spelled(address)} dev {device.name}"
+    for address in _ours(device, network, found):
+        yield f"address delete {_spelled(address)} dev {device.name}"
     before = _before(device)
     if "mac" in before:
         yield f"link set dev {device.name} address {before['mac']}"
@@ -157,7 +155,7 @@ def _tap(tap: Guest, network: Network, found: Survey) -> Iterator[str]:
         for endpoint in network.endpoints
         for address in tap.addresses
     }
-    yield from _addressed(device, wanted, network)
+    yield from _addressed(device, wanted, _ours(device, network, found))
 
 
 def _bridge(bridge: Bridge, network: Network, found: Survey) -> Iterator[str]:
@@ -179,7 +177,8 @@ def _bridge(bridge: Bridge, network: Network, found: Survey) -> Iterator[str]:
                 "or declare it where it is"
             )
     yield from _marked(device)
-    yield from _addressed(device, {Address(one, _ALONE) for one in network.endpoints}, network)
+    wanted = {Address(one, _ALONE) for one in network.endpoints}
+    yield from _addressed(device, wanted, _ours(device, network, found))
     addresses = set(network.addresses_at(name))
     yield from _unrouted(name, addresses, found)
     for address in sorted(addresses):
@@ -206,12 +205,30 @@ def _marked(device: Device, *before: str) -> Iterator[str]:
     yield f"link set dev {device.name} alias {OURS}{','.join(was)}"
 
 
-def _addressed(device: Device, wanted: set[Address], network: Network) -> Iterator[str]:
-    for address in device.addresses:
-        if address.local in network.endpoints and address not in wanted:
-            yield f"address delete {_spelled(address)} dev {device.name}"
-    for address in sorted(wanted - set(device.addresses), key=_spelled):
+def _ours(device: Device, network: Network, found: Survey) -> tuple[Address, ...]:
+    """The endpoints' addresses of a device, now or before, in the order to delete them."""
+    known = {*network.endpoints, *_endpoints_before(found)}
+    # With the first of those that have one peer, the kernel deletes the others.
+    return tuple(one for one in reversed(device.addresses) if one.local in known)
+
+
+def _endpoints_before(found: Survey) -> tuple[str, ...]:
+    return filters.members(found.tables.get(filters.ROUTED, ""), "endpoints")
+
+
+def _addressed(device: Device, wanted: set[Address], ours: tuple[Address, ...]) -> Iterator[str]:
+    surplus = [one for one in ours if one not in wanted]
+    shared = {one.peer for one in surplus if one.peer is not None}
+    # Those that have one peer go together; others last, since routes go with the last of all.
+    first = [one for one in ours if one.peer in shared]
+    last = [one for one in surplus if one.peer is None]
+    for address in first:
+        yield f"address delete {_spelled(address)} dev {device.name}"
+    missing = wanted - (set(device.addresses) - set(first))
+    for address in sorted(missing, key=_spelled):
         yield f"address add {_spelled(address)} dev {device.name}"
+    for address in last:
+        yield f"address delete {_spelled(address)} dev {device.name}"
     if not device.is_up:
         yield f"link set dev {device.name} up"
 
