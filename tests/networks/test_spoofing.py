@@ -130,7 +130,7 @@ def checksum(data: bytes) -> bytes:
     total = sum(struct.unpack(f"!{len(data) // 2}H", data))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
-    return (~total & 0xFFFF).to_bytes(2)
+    return struct.pack("!H", ~total & 0xFFFF)
 
 
 KNOCK = knock(HONEST[2])
