@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.testing.namespaces import Namespace, NamespaceGuest
+from forewarn.testing.namespaces import Namespace, NamespaceGuest, guest_at
 from forewarn.testing.processes import ServiceProcess
 
 pytestmark = [pytest.mark.end_to_end, pytest.mark.namespaces]
@@ -42,7 +42,7 @@ class Site:
     stack: ExitStack
 
     def guest(self, number: int) -> NamespaceGuest:
-        made = NamespaceGuest(
+        made = guest_at(
             self.host, f"tap{number}", f"52:54:00:77:00:1{number + 1}", f"10.77.0.1{number + 1}"
         )
         return self.stack.enter_context(made)
@@ -77,7 +77,7 @@ def eventually(name: str, ask: Callable[[], str | None]) -> None:
 
 
 def test_a_device_that_comes_later_is_listened_on(site: Site) -> None:
-    """Keeps N3: a guest that starts after the service is answered like all others."""
+    """Keeps S1: a guest that starts after the service is answered like all others."""
     first = site.guest(0)
     site.prepare(WEB_0)
     site.file.write_text(WEB_0 + WEB_1)
@@ -173,7 +173,7 @@ def test_a_listener_on_a_device_may_play_a_machine(site: Site) -> None:
     """The device alone says who calls: here two guests have the same address."""
     first = site.guest(0)
     site.prepare(WEB_0)
-    second = NamespaceGuest(site.host, "twin", "52:54:00:77:00:77", "10.77.0.11")
+    second = guest_at(site.host, "twin", "52:54:00:77:00:77", "10.77.0.11")
     site.stack.enter_context(second)
     site.host.ip("address add 169.254.169.253/32 peer 10.77.0.11 dev twin metric 99")
     service = ServiceProcess(

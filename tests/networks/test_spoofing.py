@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from forewarn.networks.links import ENDPOINT
-from forewarn.testing.namespaces import NO_ANSWER_SECONDS, Namespace, NamespaceGuest
+from forewarn.testing.namespaces import NO_ANSWER_SECONDS, Namespace, NamespaceGuest, guest_at
 from forewarn.testing.processes import ServiceProcess
 
 pytestmark = [pytest.mark.end_to_end, pytest.mark.namespaces]
@@ -55,7 +55,7 @@ class Town:
 def town(stack: ExitStack, folder: Path, network: str, *, prepared: bool = True) -> Town:
     host = stack.enter_context(Namespace())
     host.ip("link set lo up")
-    honest, liar = (stack.enter_context(NamespaceGuest(host, *one)) for one in (HONEST, LIAR))
+    honest, liar = (stack.enter_context(guest_at(host, *one)) for one in (HONEST, LIAR))
     if network is BRIDGE:
         host.ip(
             "link add br0 type bridge", "link set honest0 master br0", "link set liar0 master br0"
@@ -196,7 +196,7 @@ def test_who_told_the_truth_again_is_answered_again(prepared: Town) -> None:
 
 def test_the_endpoint_is_reached_over_links_only(prepared: Town) -> None:
     """Keeps S1: what comes in elsewhere, even in a guest's name, is not for the endpoint."""
-    with NamespaceGuest(prepared.host, "uplink0", "52:54:00:77:00:99", "10.77.0.99") as stranger:
+    with guest_at(prepared.host, "uplink0", "52:54:00:77:00:99", "10.77.0.99") as stranger:
         prepared.host.ip(
             "address add 10.77.0.98 peer 10.77.0.99/32 dev uplink0", "link set uplink0 up"
         )
@@ -211,7 +211,7 @@ def test_the_endpoint_is_reached_over_links_only(prepared: Town) -> None:
 def test_an_undeclared_port_of_the_bridge_reaches_nothing(tmp_path: Path) -> None:
     with ExitStack() as stack:
         place = town(stack, tmp_path, BRIDGE)
-        other = NamespaceGuest(place.host, "other0", "52:54:00:77:00:99", place.honest.address)
+        other = guest_at(place.host, "other0", "52:54:00:77:00:99", place.honest.address)
         stack.enter_context(other)
         place.host.ip("link set other0 master br0")
 

@@ -104,22 +104,13 @@ class Reply:
 class NamespaceGuest(Namespace):
     """A guest: one card, called eth0, whose other end is a device of the host."""
 
-    def __init__(self, host: Namespace, device: str, mac: str, address: str) -> None:
+    def __init__(self, device: str, mac: str, address: str) -> None:
         super().__init__()
         self.device, self.mac, self.address = device, mac, address
-        host.ip(f"link add {device} type veth peer name eth0 netns {self.path}")
-        self.ip("link set lo up", f"link set eth0 address {mac}")
-        self.speak_from(address)
-        host.ip(f"link set {device} up")
 
     def speak_from(self, address: str, endpoint: str = ENDPOINT) -> None:
         """Have this address and no other, and a way to the endpoint."""
-        self.ip(
-            "address flush dev eth0",
-            f"address add {address}/32 dev eth0",
-            "link set eth0 up",
-            f"route replace {endpoint} dev eth0 src {address}",
-        )
+        self.ip(*_addressed(address, endpoint))
 
     def take_card(self, mac: str) -> None:
         """Speak with another card's address from now on."""
@@ -151,6 +142,32 @@ class NamespaceGuest(Namespace):
         """Who the endpoint says that this is; None if it says nothing."""
         reply = self.get(NAME_PATH, seconds_max=NO_ANSWER_SECONDS)
         return None if reply is None else reply.body.decode()
+
+
+def plug(host: Namespace, *guests: NamespaceGuest) -> None:
+    """Give guests their cards, with the other ends on the host."""
+    pairs = (f"link add {one.device} type veth peer name eth0 netns {one.path}" for one in guests)
+    host.ip(*pairs)
+    for one in guests:
+        card = f"link set eth0 address {one.mac}"
+        one.ip("link set lo up", card, *_addressed(one.address, ENDPOINT))
+    host.ip(*(f"link set {one.device} up" for one in guests))
+
+
+def guest_at(host: Namespace, device: str, mac: str, address: str) -> NamespaceGuest:
+    """A guest that is plugged in."""
+    guest = NamespaceGuest(device, mac, address)
+    plug(host, guest)
+    return guest
+
+
+def _addressed(address: str, endpoint: str) -> tuple[str, ...]:
+    return (
+        "address flush dev eth0",
+        f"address add {address}/32 dev eth0",
+        "link set eth0 up",
+        f"route replace {endpoint} dev eth0 src {address}",
+    )
 
 
 def _new_network() -> int:

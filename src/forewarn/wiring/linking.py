@@ -11,6 +11,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
@@ -64,7 +65,7 @@ def load_links(file: Path | None, others: Sequence[Listener] = ()) -> Network:
     network = load_network(file)
     if not network.devices:
         raise Refused(f"{file} declares no links: add a [[tap]] or a [[bridge]], or leave it out")
-    if not set(network.devices) & _indexes().keys():
+    if not _indexes(network):
         raise Refused(
             f"this host has none of the devices in {file}: run `forewarn host prepare {file}` first"
         )
@@ -143,7 +144,7 @@ class Links:
 
     def look(self) -> None:
         """Open what is missing, and close what is of no use any more."""
-        indexes = _indexes()
+        indexes = _indexes(self._network)
         wanted = dict(self._wanted())
         for one, stand in tuple(self._stands.items()):
             if one not in wanted or indexes.get(wanted[one]) != stand.index:
@@ -220,5 +221,11 @@ def warn_of_strangers(identities: Identities, bound: Sequence[Bound], log: loggi
             )
 
 
-def _indexes() -> Mapping[str, int]:
-    return {name: index for index, name in socket.if_nameindex()}
+def _indexes(network: Network) -> Mapping[str, int]:
+    """The devices that are there, by their numbers, of which none is ever given twice."""
+    found: dict[str, int] = {}
+    for device in network.devices:
+        # To list them all would take a kind of socket that a hardened service may not have.
+        with suppress(OSError):
+            found[device] = socket.if_nametoindex(device)
+    return found
