@@ -18,6 +18,9 @@ from forewarn.testing.processes import ServiceProcess
 
 pytestmark = [pytest.mark.end_to_end, pytest.mark.namespaces]
 
+WITH_BUSYBOX = pytest.mark.skipif(
+    shutil.which("busybox") is None, reason="no busybox here: apt-get install busybox"
+)
 ENDPOINT = "168.63.129.16"
 FLEET = """
 [[scope]]
@@ -120,7 +123,7 @@ def test_the_sample_finds_the_endpoint_and_both_its_ports(opened: Office) -> Non
         assert reply.status == 200
 
 
-@pytest.mark.skipif(shutil.which("busybox") is None, reason="no busybox here: apt-get install busybox")  # fmt: skip
+@WITH_BUSYBOX
 def test_a_client_without_an_address_gets_its_own_and_the_endpoint(
     opened: Office, tmp_path: Path
 ) -> None:
@@ -142,6 +145,7 @@ def test_a_client_without_an_address_gets_its_own_and_the_endpoint(
     assert reply.status == 200
 
 
+@WITH_BUSYBOX
 def test_who_does_not_ask_for_it_is_left_to_other_servers(opened: Office) -> None:
     done = opened.guest.run(
         *("busybox", "udhcpc", "-i", "eth0", "-f", "-n", "-q", "-t", "2", "-T", "1"),
