@@ -192,3 +192,27 @@ def test_a_listener_on_a_device_may_play_a_machine(site: Site) -> None:
 
     assert reply is not None
     assert reply.body == b"web-1"
+
+
+def test_one_service_answers_on_several_hosts_in_namespaces(tmp_path: Path) -> None:
+    """A machine that moves has a device of one name on each host, and is itself on each of them."""
+    with ExitStack() as stack:
+        lobby, *hosts = (stack.enter_context(Namespace()) for _ in range(3))
+        lobby.ip("link set lo up")
+        options: list[str] = []
+        guests: list[NamespaceGuest] = []
+        for number, host in enumerate(hosts):
+            guest = guest_at(host, "tap0", "52:54:00:77:00:11", "10.77.0.11")
+            guests.append(stack.enter_context(guest))
+            file = tmp_path / f"host{number}.toml"
+            file.write_text(f'namespace = "{host.path}"\n{WEB_0}')
+            done = lobby.forewarn("host", "prepare", str(file))
+            assert done.returncode == 0, done.stderr
+            options += ["--network", str(file)]
+        service = ServiceProcess(tmp_path / "data", FLEET, *options, inside=tuple(lobby.inside))
+        with service:
+            assert [guest.name for guest in guests] == ["web-0", "web-0"]
+
+            guests[1].speak_from("10.77.0.12")
+
+            assert [guest.name for guest in guests] == ["web-0", None]

@@ -54,13 +54,20 @@ def file(tmp_path: Path) -> Path:
 
 def picture(host: Namespace) -> str:
     """All of a host that prepare may change."""
-    shown = host.tell("ip", "-json", "-details", "address", "show")
-    kept = ("ifname", "address", "ifalias", "addr_info", "master")
-    devices = [{key: one.get(key) for key in kept} for one in json.loads(shown)]
-    up = ["UP" in one["flags"] for one in json.loads(shown)]
-    strict = host.tell("sysctl", "-a", "-r", r"^net\\.ipv4\\.conf\\..*rp_filter")
+    # Addresses of IPv6 come by themselves, in their own time.
+    shown = json.loads(host.tell("ip", "-4", "-json", "-details", "address", "show"))
+    links = json.loads(host.tell("ip", "-json", "-details", "link", "show"))
+    kept = ("local", "address", "prefixlen")
+    addresses = [
+        [[info.get(key) for key in kept] for info in one["addr_info"]] for one in shown if one
+    ]
+    marks = ("ifname", "address", "ifalias", "master")
+    devices = [[one.get(key) for key in marks] for one in links]
+    up = ["UP" in one["flags"] for one in links]
+    strict = host.tell("sysctl", "-a", "-r", r"^net\.ipv4\.conf\..*rp_filter")
     rules = host.tell("nft", "list", "ruleset")
-    return json.dumps([devices, up, strict, rules, host.tell("ip", "route")])
+    routes = host.tell("ip", "route").replace(" linkdown", "")
+    return json.dumps([devices, addresses, up, strict, rules, routes])
 
 
 def run(host: Namespace, *words: str) -> str:
@@ -189,3 +196,27 @@ def test_nobody_but_root_prepares(file: Path) -> None:
     assert done.stderr == (
         "forewarn: only root may see and change a host's links and filters: run it with sudo\n"
     )
+
+
+def test_a_namespace_is_prepared_from_outside(host: Namespace, file: Path) -> None:
+    before = picture(host)
+    file.write_text(f'namespace = "{host.path}"\n{NETWORK}')
+    with Namespace() as elsewhere:
+        script = run(elsewhere, "prepare", str(file), "--dry-run")
+        run(elsewhere, "prepare", str(file))
+
+        assert script.startswith(f"nsenter --net={host.path} -- nft -f - <<'END'\n")
+        assert "tap-web-0" in picture(host)
+        assert elsewhere.tell("nft", "list", "ruleset") == ""
+        run(elsewhere, "unprepare", "--namespace", host.path)
+
+    assert picture(host) == before
+
+
+def test_a_namespace_that_is_not_there_is_named(file: Path) -> None:
+    file.write_text(f'namespace = "no-such-host"\n{NETWORK}')
+    with Namespace() as host:
+        done = host.forewarn("host", "prepare", str(file))
+
+    assert done.returncode == 3
+    assert "`ip netns add no-such-host`" in done.stderr

@@ -14,6 +14,7 @@ from forewarn.config.networks import load_network
 from forewarn.errors import Refused
 from forewarn.networks import commands, plans
 from forewarn.networks.links import Network
+from forewarn.networks.namespaces import inside
 from forewarn.networks.plans import Command
 
 DryRun = Annotated[bool, Parameter(help="Print what would be run, and run nothing.")]
@@ -43,17 +44,22 @@ def prepare(
     """
     network = load_network(file)
     commands.require_root()
-    found = commands.survey()
-    todo = plans.prepare(network, found)
-    if not dry_run:
-        _run(todo, network)
+    with inside(network.namespace):
         found = commands.survey()
-    for note in plans.notes(network, found, commands.rp_filter_of_all()):
+        todo = plans.prepare(network, found)
+        if not dry_run:
+            _run(todo, network)
+            found = commands.survey()
+        notes = plans.notes(network, found, commands.rp_filter_of_all())
+    for note in notes:
         sys.stderr.write(f"forewarn: {note}\n")
-    _tell(todo, dry_run, as_json, f"prepared {len(network.devices)} links: {_named(network)}")
+    spelled = tuple(plans.placed(command, network.namespace) for command in todo)
+    _tell(spelled, dry_run, as_json, f"prepared {len(network.devices)} links: {_named(network)}")
 
 
-def unprepare(*, dry_run: DryRun = False, as_json: AsJson = False) -> None:
+def unprepare(
+    *, namespace: str | None = None, dry_run: DryRun = False, as_json: AsJson = False
+) -> None:
     """Take away from this host whatever prepare put there.
 
     Devices that prepare made are removed; others become what they were before.
@@ -62,12 +68,21 @@ def unprepare(*, dry_run: DryRun = False, as_json: AsJson = False) -> None:
 
         forewarn host unprepare --dry-run
         forewarn host unprepare
+
+    Args:
+        namespace: The network namespace that was prepared, if the network file named one.
     """
     commands.require_root()
-    todo = plans.unprepare(commands.survey())
-    if not dry_run:
-        _run(todo, Network())
-    _tell(todo, dry_run, as_json, "this host is as it was before it was prepared")
+    with inside(namespace):
+        todo = plans.unprepare(commands.survey())
+        if not dry_run:
+            _run(todo, Network())
+    _tell(
+        tuple(plans.placed(command, namespace) for command in todo),
+        dry_run,
+        as_json,
+        "this host is as it was before it was prepared",
+    )
 
 
 def _run(todo: tuple[Command, ...], network: Network) -> None:

@@ -65,7 +65,7 @@ def serve(
     fleet: Path | None = None,
     data: Path | None = None,
     metadata: Annotated[tuple[str, ...], Parameter(help=METADATA_HELP)] = (),
-    network: Path | None = None,
+    network: tuple[Path, ...] = (),
     control: str = "127.0.0.1:0",
     log_format: Literal["text", "json"] = "text",
     lenient_post: bool = False,
@@ -87,7 +87,7 @@ def serve(
     Args:
         fleet: The fleet file: scopes, VMs, their addresses. Without one, the fleet of the last start.
         data: Where the database, keys and operator.json are; FOREWARN_DATA, else .forewarn.
-        network: The network file: guests are answered on each of its links, by themselves.
+        network: A network file: guests are answered on each of its links; may be given several times.
         control: ADDR:PORT of the control API (https); port 0 chooses one.
         log_format: How the log on the standard error looks.
         lenient_post: Accept approvals without the Metadata header, as old clients send them.
@@ -98,7 +98,7 @@ def serve(
         data=DataDirectory(data or surroundings.data_directory or DATA_DEFAULT),
         fleet=fleet,
         metadata=_listeners(metadata, network),
-        network=network,
+        networks=network,
         control=_control(control),
         manners=Manners(lenient_post=lenient_post),
         impacts_take=None if impacts_take is None else parse_duration(impacts_take),
@@ -214,7 +214,7 @@ def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def _listeners(metadata: tuple[str, ...], network: Path | None) -> tuple[Listener, ...]:
+def _listeners(metadata: tuple[str, ...], network: tuple[Path, ...]) -> tuple[Listener, ...]:
     """What was said; else the usual address, unless it is on links. Raises: Malformed, Refused."""
     usual = () if network else (METADATA_DEFAULT,)
     return tuple(map(_listener, metadata or usual))

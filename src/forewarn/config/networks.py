@@ -26,7 +26,7 @@ PREFIX_MAX: Final = 32
 _TOP, _TAP, _BRIDGE, _PORT = "the top level", "[[tap]]", "[[bridge]]", "[[bridge.port]]"
 _GUEST: Final = ("device", "mac", "address")
 _MEMBERS: Final[Mapping[str, Collection[str]]] = {
-    _TOP: ("endpoint", "tap", "bridge"),
+    _TOP: ("endpoint", "namespace", "tap", "bridge"),
     _TAP: _GUEST,
     _BRIDGE: ("device", "prefix", "dhcp_245", "port_8080", "port"),
     _PORT: _GUEST,
@@ -58,6 +58,7 @@ def parse_network(text: str, name: str) -> Network:
         endpoints=endpoints,
         taps=tuple(_guest(table, owners) for table in top.tables("tap", _TAP)),
         bridges=tuple(_bridge(table, endpoints, owners) for table in top.tables("bridge", _BRIDGE)),
+        namespace=top.text("namespace") or None,
     )
     if "endpoint" not in top.members and ENDPOINT in owners:
         what = f"{ENDPOINT} is the endpoint's own address"

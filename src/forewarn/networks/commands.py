@@ -82,7 +82,9 @@ def _run(program: str, *words: str, told: str = "") -> subprocess.CompletedProce
 
 def _table(family: str) -> str:
     done = _run("nft", "-s", "list", "table", family, filters.TABLE)
-    if done.returncode and "No such file" not in done.stderr:
+    # Where there is none, or where the kernel knows of no such family; it is told when one is wanted.
+    absent = ("No such file", "not supported")
+    if done.returncode and not any(reason in done.stderr for reason in absent):
         raise Refused(f"nft cannot list the table {family} {filters.TABLE}: {_reason(done)}")
     return done.stdout
 

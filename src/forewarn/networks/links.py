@@ -51,6 +51,8 @@ class Network:
     endpoints: tuple[str, ...] = (ENDPOINT,)
     taps: tuple[Guest, ...] = ()
     bridges: tuple[Bridge, ...] = ()
+    # The network namespace that the links are in; None: the one that we are in.
+    namespace: str | None = None
 
     @property
     def devices(self) -> tuple[str, ...]:

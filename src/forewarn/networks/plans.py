@@ -14,6 +14,7 @@ from typing import Final
 from forewarn.errors import Refused
 from forewarn.networks import filters
 from forewarn.networks.links import ENDPOINT, TAP_MAC, Bridge, Guest, Network
+from forewarn.networks.namespaces import path_of
 from forewarn.networks.surveys import OURS, ROUTE_PROTOCOL, Address, Device, Survey
 
 STRICT: Final = 1
@@ -65,6 +66,13 @@ def unprepare(found: Survey) -> tuple[Command, ...]:
     return prepare(Network(endpoints=_endpoints_before(found) or (ENDPOINT,)), found)
 
 
+def placed(command: Command, namespace: str | None) -> Command:
+    """The same from outside the network namespace that it is run in."""
+    if namespace is None:
+        return command
+    return Command(("nsenter", f"--net={path_of(namespace)}", "--", *command.words), command.told)
+
+
 def notes(network: Network, found: Survey, loose: int) -> tuple[str, ...]:
     """What is not in the way, and somebody should know; `loose` is the host's rp_filter for all."""
     told = [
@@ -95,8 +103,8 @@ def _refuse_taken(network: Network, found: Survey) -> None:
         is_alone = route.destination.prefixlen == _ALONE and asked in network.endpoints
         if is_alone and network.devices and route.device not in network.devices:
             raise Refused(
-                f"this host itself asks {asked} on {route.device}, as VMs of a cloud do: prepare "
-                f"in a network namespace, or give that up with `ip route del {asked} dev "
+                f"this host itself asks {asked} on {route.device}, as VMs of a cloud do: name a "
+                f"network namespace in the file, or give that up with `ip route del {asked} dev "
                 f"{route.device}`"
             )
 

@@ -12,13 +12,13 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
 from forewarn.networks.links import ENDPOINT
+from forewarn.networks.namespaces import inside
 
 PATH: Final = "/metadata/scheduledevents?api-version=2020-07-01"
 NAME_PATH: Final = "/metadata/instance/compute/name?api-version=2021-02-01&format=text"
@@ -89,7 +89,7 @@ class Namespace:
 
     def do(self, step: Callable[[], _Result]) -> _Result:
         """Take a step in there. Sockets that it makes stay there."""
-        with _entered(self._descriptor):
+        with inside(self.path):
             return step()
 
 
@@ -176,7 +176,7 @@ def _new_network() -> int:
 
     def make() -> None:
         # This thread alone leaves ours, and ends at once.
-        _check(_libc().unshare(_NEW_NETWORK))
+        assert ctypes.CDLL(None).unshare(_NEW_NETWORK) == 0, "that takes root"
         made.append(os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC))
 
     maker = threading.Thread(target=make)
@@ -184,27 +184,3 @@ def _new_network() -> int:
     maker.join()
     assert made, "making network namespaces needs root"
     return made[0]
-
-
-@contextmanager
-def _entered(descriptor: int) -> Iterator[None]:
-    """Be in a network namespace, as far as this thread goes."""
-    home = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        _check(_libc().setns(descriptor, _NEW_NETWORK))
-        try:
-            yield
-        finally:
-            _check(_libc().setns(home, _NEW_NETWORK))
-    finally:
-        os.close(home)
-
-
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None, use_errno=True)
-
-
-def _check(result: int) -> None:
-    if result:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))

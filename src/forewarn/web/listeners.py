@@ -36,13 +36,14 @@ class Listener:
     """Where to listen; port 0 means any free one.
 
     With a machine, everybody who comes there is taken for that machine. With a device, nobody comes
-    there but by that device.
+    there but by that device; whoever binds it has to be in its namespace.
     """
 
     host: str
     port: int
     machine: str | None = None
     device: str | None = None
+    namespace: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,11 @@ def _bind(listener: Listener) -> Bound:
 
 def _named(listener: Listener, port: int) -> str:
     where = spell(listener.host, port)
-    return where if listener.device is None else f"{where}%{listener.device}"
+    if listener.device is None:
+        return where
+    # Two hosts in namespaces may well have devices of one name, for a machine that moves.
+    inside = "" if listener.namespace is None else f"{listener.namespace}/"
+    return f"{where}%{inside}{listener.device}"
 
 
 def _sorted(where: str, error: OSError) -> ForewarnError:

@@ -20,6 +20,7 @@ from forewarn.config.networks import load_network
 from forewarn.errors import ForewarnError, Refused
 from forewarn.identities.addresses import AddressBook
 from forewarn.networks.links import Bridge, Network
+from forewarn.networks.namespaces import inside
 from forewarn.networks.responder import Responder, link_of
 from forewarn.ports.identities import Identities
 from forewarn.web import listeners
@@ -51,17 +52,28 @@ class _Stand:
     place: Bound | None = None
 
 
-# Listeners, and bridges on which DHCP is answered.
-_Wanted = Listener | Bridge
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A listener on a device, or a bridge on which DHCP is answered."""
+
+    namespace: str | None
+    device: str
+    what: Listener | Bridge
 
 
-def load_links(file: Path | None, others: Sequence[Listener] = ()) -> Network:
+# The networks of this host, by the files they are from.
+Networks = Mapping[Path, Network]
+
+
+def load_links(files: Sequence[Path], others: Sequence[Listener] = ()) -> Networks:
     """The links of this host, some of which are there, beside other listeners.
 
     Raises: Malformed, Refused.
     """
-    if file is None:
-        return Network()
+    return {file: _load(file, others) for file in files}
+
+
+def _load(file: Path, others: Sequence[Listener]) -> Network:
     network = load_network(file)
     if not network.devices:
         raise Refused(f"{file} declares no links: add a [[tap]] or a [[bridge]], or leave it out")
@@ -71,7 +83,8 @@ def load_links(file: Path | None, others: Sequence[Listener] = ()) -> Network:
         )
     taken = {(one.host, one.port) for one in wanted_listeners(network)}
     for other in others:
-        if other.device is None and (other.host, other.port) in taken:
+        # In another namespace, the same address is another place.
+        if (network.namespace or other.device) is None and (other.host, other.port) in taken:
             where = listeners.spell(other.host, other.port)
             raise Refused(
                 f"{where} is on the links of {file} already: leave out `--metadata {where}`"
@@ -86,22 +99,16 @@ def wanted_listeners(network: Network) -> Iterator[Listener]:
         ports = (PORT, OLD_PORT) if bridge is not None and bridge.port_8080 else (PORT,)
         for endpoint in network.endpoints:
             for port in ports:
-                yield Listener(endpoint, port, device=device)
+                yield Listener(endpoint, port, device=device, namespace=network.namespace)
 
 
 class Links:
     """The listeners on a host's links. All of it happens in the loop's thread."""
 
     def __init__(
-        self,
-        file: Path | None,
-        network: Network,
-        book: AddressBook,
-        guests: Guests,
-        log: logging.Logger,
+        self, networks: Networks, book: AddressBook, guests: Guests, log: logging.Logger
     ) -> None:
-        self._file = file
-        self._network = network
+        self._networks = networks
         self._book = book
         self._guests = guests
         self._log = log
@@ -118,7 +125,7 @@ class Links:
 
     def open(self) -> None:
         """Listen on the links there are, and from now on look for others."""
-        if self._file is not None:
+        if self._networks:
             self._keep_looking()
 
     def close(self) -> None:
@@ -129,52 +136,57 @@ class Links:
             self._stands.pop(wanted).close()
 
     def reload(self) -> None:
-        """Read the network file again; one with errors changes nothing."""
-        if self._file is None:
+        """Read the network files again; one with errors changes nothing."""
+        if not self._networks:
             return
         try:
-            self._network = load_links(self._file)
+            self._networks = load_links(tuple(self._networks))
         except ForewarnError as error:
             self._log.error(str(error), extra={"action": "reload_refused"})
             return
         self._troubles.clear()
-        for place in self.places:
-            self._confine(place)
         self.look()
+        for wanted, stand in self._stands.items():
+            if stand.place is not None:
+                self._confine(wanted, stand.place)
 
     def look(self) -> None:
         """Open what is missing, and close what is of no use any more."""
-        indexes = _indexes(self._network)
-        wanted = dict(self._wanted())
+        indexes: dict[tuple[str | None, str], int] = {}
+        for network in self._networks.values():
+            found = _indexes(network).items()
+            indexes |= {(network.namespace, device): index for device, index in found}
+        wanted = dict.fromkeys(self._wanted())
         for one, stand in tuple(self._stands.items()):
-            if one not in wanted or indexes.get(wanted[one]) != stand.index:
+            if one not in wanted or indexes.get((one.namespace, one.device)) != stand.index:
                 del self._stands[one]
                 stand.close()
-        for one, device in wanted.items():
+        for one in wanted:
             if one not in self._stands:
-                self._try(one, device, indexes)
+                self._try(one, indexes.get((one.namespace, one.device)))
 
     def _keep_looking(self) -> None:
         self.look()
         self._looking = self._loop.call_later(LOOK_SECONDS, self._keep_looking)
 
-    def _wanted(self) -> Iterator[tuple[_Wanted, str]]:
-        for listener in wanted_listeners(self._network):
-            assert listener.device is not None, "links are devices"
-            yield listener, listener.device
-        for bridge in self._network.bridges:
-            if bridge.dhcp_245 is not None:
-                yield bridge, bridge.device
+    def _wanted(self) -> Iterator[_Wanted]:
+        for network in self._networks.values():
+            for listener in wanted_listeners(network):
+                assert listener.device is not None, "links are devices"
+                yield _Wanted(network.namespace, listener.device, listener)
+            for bridge in network.bridges:
+                if bridge.dhcp_245 is not None:
+                    yield _Wanted(network.namespace, bridge.device, bridge)
 
-    def _try(self, wanted: _Wanted, device: str, indexes: Mapping[str, int]) -> None:
+    def _try(self, wanted: _Wanted, index: int | None) -> None:
+        device = wanted.device
         try:
-            if device not in indexes:
+            if index is None:
                 raise Refused(f"there is no device {device}: its guests are not answered yet")
-            index = indexes[device]
-            if isinstance(wanted, Listener):
-                stand = self._listen(wanted, index)
+            if isinstance(wanted.what, Listener):
+                stand = self._listen(wanted, wanted.what, index)
             else:
-                stand = self._respond(wanted, index)
+                stand = self._respond(wanted, wanted.what, index)
         except ForewarnError as error:
             if self._troubles.get(wanted) != str(error):
                 self._troubles[wanted] = str(error)
@@ -183,20 +195,27 @@ class Links:
         self._troubles.pop(wanted, None)
         self._stands[wanted] = stand
 
-    def _listen(self, listener: Listener, index: int) -> _Stand:
-        (place,) = listeners.bind((listener,))
-        self._confine(place)
+    def _listen(self, wanted: _Wanted, listener: Listener, index: int) -> _Stand:
+        with inside(wanted.namespace):
+            (place,) = listeners.bind((listener,))
+        self._confine(wanted, place)
         self._guests.open(place)
         return _Stand(index, lambda: self._guests.shut(place), place)
 
-    def _confine(self, place: Bound) -> None:
-        assert place.device is not None, "links are devices"
-        self._book.confine(place.name, self._network.addresses_at(place.device))
+    def _confine(self, wanted: _Wanted, place: Bound) -> None:
+        known = [
+            address
+            for network in self._networks.values()
+            if network.namespace == wanted.namespace
+            for address in network.addresses_at(wanted.device)
+        ]
+        self._book.confine(place.name, known)
 
-    def _respond(self, bridge: Bridge, index: int) -> _Stand:
-        device = bridge.device
+    def _respond(self, wanted: _Wanted, bridge: Bridge, index: int) -> _Stand:
+        device = wanted.device
         assert bridge.dhcp_245 is not None, "others tell their guests nothing"
-        responder = Responder(device, link_of(bridge, bridge.dhcp_245))
+        with inside(wanted.namespace):
+            responder = Responder(device, link_of(bridge, bridge.dhcp_245))
         self._loop.add_reader(responder.fileno(), responder.answer)
         told = {"action": "dhcp", "device": device, "endpoint": bridge.dhcp_245}
         self._log.info("telling guests on %s of %s", device, bridge.dhcp_245, extra=told)
@@ -224,8 +243,13 @@ def warn_of_strangers(identities: Identities, bound: Sequence[Bound], log: loggi
 def _indexes(network: Network) -> Mapping[str, int]:
     """The devices that are there, by their numbers, of which none is ever given twice."""
     found: dict[str, int] = {}
-    for device in network.devices:
-        # To list them all would take a kind of socket that a hardened service may not have.
-        with suppress(OSError):
-            found[device] = socket.if_nametoindex(device)
+    try:
+        with inside(network.namespace):
+            for device in network.devices:
+                # To list them all would take a kind of socket that a hardened service may not have.
+                with suppress(OSError):
+                    found[device] = socket.if_nametoindex(device)
+    except Refused:
+        # The namespace is gone, and all that was in it.
+        return {}
     return found

@@ -21,7 +21,6 @@ from forewarn.errors import Damaged, ForewarnError, Refused
 from forewarn.fabrics.simulated import Behaviour, SimulatedFabric
 from forewarn.hooks.sender import HttpPost
 from forewarn.identities.addresses import AddressBook
-from forewarn.networks.links import Network
 from forewarn.ports.store import Store
 from forewarn.service.books import Writers
 from forewarn.web import listeners
@@ -39,7 +38,7 @@ from forewarn.wiring.faces import Faces
 from forewarn.wiring.garbage import uncollected
 from forewarn.wiring.grounds import Entrance, Footing, RealGround
 from forewarn.wiring.lanes import Lanes
-from forewarn.wiring.linking import Links, load_links, warn_of_strangers
+from forewarn.wiring.linking import Links, Networks, load_links, warn_of_strangers
 from forewarn.wiring.renewal import GRACE, Renewal, in_the_loop
 from forewarn.wiring.running import Running, Switchboard
 from forewarn.wiring.settings import ServeSettings, Serving
@@ -83,7 +82,7 @@ class _Serve:
         settings = self._settings
         settings.data.prepare()
         fleet = self._read_fleet()
-        network = load_links(settings.network, settings.metadata)
+        networks = load_links(settings.networks, settings.metadata)
         loop = asyncio.get_running_loop()
         with ExitStack() as stack:
             # Addresses first: who cannot listen need not read a database.
@@ -99,7 +98,7 @@ class _Serve:
                 build_app(board, board), control_socket, entrance.context
             )
             await board.running.open(self._renewal.places if self._ground.is_renewable else bound)
-            links = self._links(network, board.running)
+            links = self._links(networks, board.running)
             stack.callback(links.close)
             links.open()
             serving_control = asyncio.create_task(control_server.serve())
@@ -279,10 +278,10 @@ class _Serve:
         self._state = state
         self._log.info(state, extra={"action": state, **details})
 
-    def _links(self, network: Network, running: Running) -> Links:
+    def _links(self, networks: Networks, running: Running) -> Links:
         book = running.assembly.identities
         assert isinstance(book, AddressBook), "see _assemble"
-        return Links(self._settings.network, network, book, running.guests, self._log)
+        return Links(networks, book, running.guests, self._log)
 
     def _watch_signals(
         self, loop: asyncio.AbstractEventLoop, board: Switchboard, links: Links
