@@ -5,6 +5,8 @@ PYTHON ?= python3
 WORKERS ?= auto
 # How often `make deaths` kills.
 KILLS ?= 300
+# How many guests `make swarm` has.
+GUESTS ?= 200
 # What `make bench` is told: parts (polling waiting approving loading emulating), or --quick.
 BENCH ?=
 
@@ -21,7 +23,7 @@ FLOOR = */forewarn/core/*,*/forewarn/wire/*,*/forewarn/service/*
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-vm test-az simulate deaths fuzz neighbors mutants check bench fix clean
+.PHONY: help run test test-vm test-az simulate deaths fuzz neighbors swarm mutants check bench fix clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,6 +72,9 @@ fuzz: .venv/.dev ## send a real service COUNT=100000 rude exchanges, made from S
 neighbors: .venv/.dev ## measure how much one guest's attack is felt by another
 	.venv/bin/python -m forewarn.testing.neighbors $(ARGS)
 
+swarm: .venv/.dev .venv/.hands ## poll as GUESTS=200 guests at the real address for SECONDS=60, as root
+	.venv/bin/python -m forewarn.testing.swarm --guests $(GUESTS) $(if $(SECONDS),--seconds $(SECONDS))
+
 bench: .venv/.bench ## measure speed and memory beside nginx and Flask: a table, and bench/latest.json
 	@PATH="$$PATH:/usr/sbin" command -v nginx >/dev/null || { \
 		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
@@ -113,20 +118,25 @@ clean: ## remove everything that was made here
 	$(INSTALL) --editable '.[dev]'
 	@touch $@ .venv/.run
 
-# What tests take from Debian: curl, jq and ip to play guests, and libfaketime, which sets the clock of
-# one process; without the last one its tests are skipped.
+# What tests take from Debian: curl, jq and ip to play guests; without the others their tests are skipped:
+# libfaketime, which sets the clock of one process, nft and sysctl, which a host is prepared with, and
+# busybox, whose DHCP client asks for the endpoint.
 .venv/.hands: | .venv/bin/python
-	@missing=""; PATH="$$PATH:/usr/sbin:/sbin"; \
+	@missing=""; skipped=""; PATH="$$PATH:/usr/sbin:/sbin"; \
 	command -v curl >/dev/null || missing="$$missing curl"; \
 	command -v jq >/dev/null || missing="$$missing jq"; \
 	command -v ip >/dev/null || missing="$$missing iproute2"; \
-	ls /usr/lib/*/faketime/libfaketimeMT.so.1 >/dev/null 2>&1 || missing="$$missing libfaketime"; \
-	if [ -z "$$missing" ]; then :; \
+	ls /usr/lib/*/faketime/libfaketimeMT.so.1 >/dev/null 2>&1 || skipped="$$skipped libfaketime"; \
+	command -v nft >/dev/null || skipped="$$skipped nftables"; \
+	command -v sysctl >/dev/null || skipped="$$skipped procps"; \
+	command -v busybox >/dev/null || skipped="$$skipped busybox"; \
+	all="$$missing$$skipped"; \
+	if [ -z "$$all" ]; then :; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		apt-get install -y -q $$missing || { apt-get update -q && apt-get install -y -q $$missing; }; \
+		apt-get install -y -q $$all || { apt-get update -q && apt-get install -y -q $$all; }; \
 	else \
-		echo "missing:$$missing. On Debian and Ubuntu: sudo apt-get install$$missing" >&2; \
-		[ "$$missing" = " libfaketime" ]; \
+		echo "missing:$$all. On Debian and Ubuntu: sudo apt-get install$$all" >&2; \
+		[ -z "$$missing" ]; \
 	fi
 	@touch $@
 

@@ -45,7 +45,7 @@ COMMANDS = (
     *("principal revoke", "principal rotate", "resolve", "show", "restart", "redeploy", "freeze"),
     *("evict", "terminate", "stop", "start", "deallocate", "reimage", "wait", "env", "az-setup"),
     *("login", "logout", "whoami", "scenario run", "scenario list", "scenario show"),
-    *("host list", "host drain", "host undrain"),
+    *("host list", "host drain", "host undrain", "host prepare", "host unprepare"),
 )
 
 

@@ -247,3 +247,26 @@ def test_a_glance_at_a_pinned_listener_sees_its_machine() -> None:
     assert seen == book.identify(PINNED, "10.0.0.1")
     assert seen is not None
     assert seen.machine == WEB_1.name
+
+
+def test_a_confined_listener_knows_nobody_else() -> None:
+    """Keeps S14: who speaks from a neighbor's address on its own link is a stranger there."""
+    book = enrolled(WEB)
+    book.confine("tap0", ["10.0.0.1", "fd00:0::1", "not an address"])
+
+    assert book.identify("tap0", "10.0.0.1") == Caller(WEB_ID, WEB_0.name, "10.0.0.1")
+    assert book.identify("tap0", "fd00::1") == Caller(WEB_ID, WEB_0.name, "fd00::1")
+    assert book.identify("tap0", "::ffff:10.0.0.1") == Caller(WEB_ID, WEB_0.name, "10.0.0.1")
+    assert book.identify("tap0", "10.0.0.2") is None
+    assert book.identify(LISTENER, "10.0.0.2") == Caller(WEB_ID, WEB_1.name, "10.0.0.2")
+
+
+def test_who_glances_at_a_confined_listener_sees_what_holds_now() -> None:
+    book = enrolled(WEB)
+    book.confine("tap0", ["10.0.0.1"])
+    glance = book.glance("tap0")
+    assert (glance("10.0.0.1"), glance("10.0.0.2")) == (book.owner("10.0.0.1"), None)
+
+    book.confine("tap0", ["10.0.0.2"])
+
+    assert (glance("10.0.0.1"), glance("10.0.0.2")) == (None, book.owner("10.0.0.2"))

@@ -32,6 +32,10 @@ SCENARIO: Final[Mapping[str, tuple[str, str, str]]] = {
     "list": ("list_", "", "List the scenarios that come with forewarn."),
     "show": ("show", "NAME", "Show the file of a scenario that comes with forewarn."),
 }
+PREPARING: Final[Mapping[str, tuple[str, str]]] = {
+    "prepare": ("FILE", "Make this host's links as the network file has them."),
+    "unprepare": ("", "Take away from this host whatever prepare put there."),
+}
 
 
 def register(app: App, words: Sequence[str]) -> None:
@@ -64,7 +68,7 @@ def register(app: App, words: Sequence[str]) -> None:
         name = function.__name__.replace("_", "-")
         app.command(function, name=name, usage=_usage(name, operands), help_epilogue="")
     groups = (
-        *(_clock(), _emulator(), _fault(), _fleet(), _host(), _journal(), _principal()),
+        *(_clock(), _emulator(), _fault(), _fleet(), _host(words), _journal(), _principal()),
         *(_scenario(words), _webhook()),
     )
     for group in groups:
@@ -108,16 +112,23 @@ def _fleet() -> App:
     return app
 
 
-def _host() -> App:
+def _host(words: Sequence[str]) -> App:
     app = App(
         name="host",
-        help="See to hosts: list, drain, undrain.",
+        help="See to hosts: list, drain and undrain a service's; prepare and unprepare this one.",
         usage=_usage("host", "COMMAND"),
         help_epilogue="",
     )
     app.command(draining.list_, name="list", usage=_usage("host list", ""))
     app.command(draining.drain, usage=_usage("host drain", "HOST"))
     app.command(draining.undrain, usage=_usage("host undrain", "HOST"))
+    for name, (operands, summary) in PREPARING.items():
+        app.command(
+            f"forewarn.cli.host:{name}",
+            name=name,
+            usage=_usage(f"host {name}", operands),
+            help=None if name in words else summary,
+        )
     return app
 
 

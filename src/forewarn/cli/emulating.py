@@ -143,7 +143,7 @@ def _listeners(fleet: Path, port: int) -> tuple[Listener, ...]:
 
 
 def _say(_token: str, pace: float, serving: Serving) -> None:
-    print(f"metadata http://{serving.metadata[0].name} (VMs are known by their address)")  # noqa: T201
+    print(f"metadata {serving.metadata[0].url} (VMs are known by their address)")  # noqa: T201
     for machine, url in _played(serving).items():
         print(f"metadata {url} is {machine}")  # noqa: T201
     print(f"control {serving.control} (token in {serving.data.path / 'endpoint.json'})")  # noqa: T201
@@ -153,7 +153,7 @@ def _say(_token: str, pace: float, serving: Serving) -> None:
 
 def _say_json(token: str, pace: float, serving: Serving) -> None:
     told = {
-        "metadata": f"http://{serving.metadata[0].name}",
+        "metadata": serving.metadata[0].url,
         "machines": _played(serving),
         "control": serving.control,
         "token": token,
@@ -164,8 +164,4 @@ def _say_json(token: str, pace: float, serving: Serving) -> None:
 
 
 def _played(serving: Serving) -> dict[str, str]:
-    return {
-        place.machine: f"http://{place.name}"
-        for place in serving.metadata
-        if place.machine is not None
-    }
+    return {place.machine: place.url for place in serving.metadata if place.machine is not None}

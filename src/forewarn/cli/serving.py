@@ -29,6 +29,7 @@ from forewarn.core.restoring import Overdue
 from forewarn.core.wishes import Wish
 from forewarn.errors import Malformed, Refused
 from forewarn.ids import RandomIds
+from forewarn.networks.links import parse_device
 from forewarn.web.listeners import Listener
 from forewarn.web.metadata import Manners
 from forewarn.wire.targets import load_allowed
@@ -45,7 +46,8 @@ METADATA_DEFAULT: Final = "169.254.169.254:80"
 # A docstring would keep its line breaks.
 METADATA_HELP: Final = (
     f"ADDR:PORT where guests ask, {METADATA_DEFAULT} if none is given; may be given several times; "
-    "port 0 chooses one. On loopback, ADDR:PORT=VM plays that VM."
+    "port 0 chooses one. ADDR:PORT%DEVICE listens on that device only. On loopback, or on a device "
+    "that leads to it alone, ADDR:PORT=VM plays that VM."
 )
 LIBVIRT_HELP: Final = (
     "URI or NAME=URI of a host whose libvirt has the VMs; may be given several times. Without it, VMs "
@@ -68,6 +70,7 @@ def serve(
     fleet: Path | None = None,
     data: Path | None = None,
     metadata: Annotated[tuple[str, ...], Parameter(help=METADATA_HELP)] = (),
+    network: tuple[Path, ...] = (),
     control: str = "127.0.0.1:0",
     log_format: Literal["text", "json"] = "text",
     lenient_post: bool = False,
@@ -93,6 +96,7 @@ def serve(
     Args:
         fleet: The fleet file: scopes, VMs, their addresses. Without one, the fleet of the last start.
         data: Where the database, keys and operator.json are; FOREWARN_DATA, else .forewarn.
+        network: A network file: guests are answered on each of its links; may be given several times.
         control: ADDR:PORT of the control API (https); port 0 chooses one.
         log_format: How the log on the standard error looks.
         lenient_post: Accept approvals without the Metadata header, as old clients send them.
@@ -103,7 +107,8 @@ def serve(
     settings = ServeSettings(
         data=DataDirectory(data or surroundings.data_directory or DATA_DEFAULT),
         fleet=fleet,
-        metadata=tuple(map(_listener, metadata or (METADATA_DEFAULT,))),
+        metadata=_listeners(metadata, network),
+        networks=network,
         control=_control(control),
         manners=Manners(lenient_post=lenient_post),
         impacts_take=None if impacts_take is None else parse_duration(impacts_take),
@@ -220,16 +225,31 @@ def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
+def _listeners(metadata: tuple[str, ...], network: tuple[Path, ...]) -> tuple[Listener, ...]:
+    """What was said; else the usual address, unless it is on links. Raises: Malformed, Refused."""
+    usual = () if network else (METADATA_DEFAULT,)
+    return tuple(map(_listener, metadata or usual))
+
+
 def _listener(text: str) -> Listener:
-    """`ADDR:PORT` or, on loopback, `ADDR:PORT=VM`. Raises: Malformed, Refused."""
+    """`ADDR:PORT[%DEVICE]` or, where that is safe, with `=VM`. Raises: Malformed, Refused."""
     place, _, machine = text.partition("=")
+    place, device = _place_and_device(place)
     host, port = _host_and_port(place, "--metadata")
-    if machine and not ip_address(host).is_loopback:
+    if machine and not device and not ip_address(host).is_loopback:
         raise Refused(
-            f"--metadata {text}: only an address on loopback may play a VM, since anybody who "
-            "reaches it is taken for that VM"
+            f"--metadata {text}: only an address on loopback, or on a device (ADDR:PORT%DEVICE=VM), "
+            "may play a VM, since anybody who reaches it is taken for that VM"
         )
-    return Listener(host, port, machine or None)
+    return Listener(host, port, machine or None, device)
+
+
+def _place_and_device(text: str) -> tuple[str, str | None]:
+    place, percent, device = text.rpartition("%")
+    # Such a sign before the port belongs to the address.
+    if not percent or "]" in device:
+        return text, None
+    return place, parse_device(device)
 
 
 def _libvirt(
@@ -284,13 +304,13 @@ def _is_free(port: int) -> bool:
 
 def _say(serving: Serving) -> None:
     for place in serving.metadata:
-        print(f"metadata http://{place.name}")  # noqa: T201
+        print(f"metadata {place.told}")  # noqa: T201
     print(f"control {serving.control} (credentials in {serving.data.operator})", flush=True)  # noqa: T201
 
 
 def _say_json(serving: Serving) -> None:
     addresses = {
-        "metadata": [f"http://{place.name}" for place in serving.metadata],
+        "metadata": list(dict.fromkeys(place.url for place in serving.metadata)),
         "control": serving.control,
         "data": str(serving.data.path.absolute()),
     }
@@ -299,7 +319,7 @@ def _say_json(serving: Serving) -> None:
 
 def _show_demo(serving: Serving) -> None:
     event = _demo_event(serving)
-    anybody, web_0 = (f"http://{place.name}" for place in serving.metadata[:2])
+    anybody, web_0 = (place.url for place in serving.metadata[:2])
     path = "/metadata/scheduledevents?api-version=2020-07-01"
     approval = json.dumps({"StartRequests": [{"EventId": event.id}]}, separators=(",", ":"))
     forewarn = _command()
@@ -330,7 +350,7 @@ A VM is known by the address it calls from, or on loopback by the port it calls:
 """.rstrip()
         + "\n"
         + "\n".join(
-            f"   http://{place.name} is {machine}"
+            f"   {place.url} is {machine}"
             for place, machine in zip(serving.metadata[1:], DEMO_MACHINES, strict=True)
         )
         + "\n\nCtrl-C stops it.\n",

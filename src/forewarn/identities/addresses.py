@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from ipaddress import IPv6Address, ip_address
 
@@ -52,12 +52,24 @@ class AddressBook:
         self._targets: dict[str, tuple[str, ...]] = {}
         self._candidates: dict[str, dict[ScopeId, Caller]] = {}
         self._pinned: dict[str, Caller | None] = {}
+        # By listener: those who can come there in truth.
+        self._confined: dict[str, frozenset[str]] = {}
+
+    def confine(self, listener: str, addresses: Iterable[str]) -> None:
+        """Know nobody at a listener but who speaks from one of these addresses.
+
+        This is meant for listeners on a device of which is known who is at its other end: whoever
+        comes there from another address pretends to be a neighbor. May be said again, with others.
+        """
+        known = (canonical(address) for address in addresses)
+        self._confined[listener] = frozenset(one for one in known if one is not None)
 
     def pin(self, listener: str, machine: str) -> None:
         """Take whoever comes to a listener for a machine; call this before any scope is enrolled.
 
         The machine is "web-0", "rg1/web-0" or "rg1/web/web-0". This is meant for listeners on
-        loopback, where any process of this host may play that machine.
+        loopback, where any process of this host may play that machine, and for those on a device
+        that leads to that machine alone.
         """
         assert not self._addresses, "rosters enrolled before are not searched"
         self._targets[listener] = tuple(machine.lower().split("/"))
@@ -67,13 +79,20 @@ class AddressBook:
     def identify(self, listener: str, address: str) -> Caller | None:
         if listener in self._pinned:
             return self._pinned[listener]
+        confined = self._confined.get(listener)
+        if confined is not None and canonical(address) not in confined:
+            return None
         # Nearly every address arrives in its one spelling.
         return self._callers.get(address) or self.owner(address)
 
     def glance(self, listener: str) -> Callable[[str], Caller | None]:
-        if listener not in self._pinned:
+        if listener in self._pinned:
+            return lambda _: self._pinned[listener]
+        if listener not in self._confined:
             return self._callers.get
-        return lambda _: self._pinned[listener]
+        return lambda address: (
+            self._callers.get(address) if address in self._confined[listener] else None
+        )
 
     def owner(self, address: str) -> Caller | None:
         spelled = canonical(address)

@@ -145,7 +145,7 @@ class ServiceProcess:
         command += ["--data", str(self._named)]
         if self.fleet.exists():
             command += ["--fleet", str(self._named / self.fleet.name)]
-        if "--metadata" not in self._options:
+        if not {"--metadata", "--network"} & set(self._options):
             command += ["--metadata", "127.0.0.1:0"]
         return [*command, *self._options]
 

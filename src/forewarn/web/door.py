@@ -83,11 +83,15 @@ class Door:
         self._place.socket.listen(BACKLOG)
         self._listen()
 
+    @property
+    def is_open(self) -> bool:
+        return self._place.socket.fileno() >= 0
+
     def close(self) -> None:
-        """Let nobody in any more."""
+        """Let nobody in any more; whoever is inside may finish."""
         if self._resuming is not None:
             self._resuming.cancel()
-        if self._place.socket.fileno() >= 0:
+        if self.is_open:
             self._loop.remove_reader(self._place.socket.fileno())
             self._place.socket.close()
 

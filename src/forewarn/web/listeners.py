@@ -23,6 +23,11 @@ _REMEDIES: Final[Mapping[int, str]] = {
         "no interface of this machine has that address: add it to one, or choose another address"
     ),
     errno.EADDRINUSE: "another process listens there: stop it, or choose another port",
+    errno.ENODEV: (
+        "this machine has no such device: make it first, as `forewarn host prepare` does, or choose "
+        "another"
+    ),
+    errno.EPERM: "this user may not bind to a device: grant CAP_NET_RAW, or leave the device out",
 }
 
 
@@ -30,12 +35,15 @@ _REMEDIES: Final[Mapping[int, str]] = {
 class Listener:
     """Where to listen; port 0 means any free one.
 
-    With a machine, everybody who comes there is taken for that machine.
+    With a machine, everybody who comes there is taken for that machine. With a device, nobody comes
+    there but by that device; whoever binds it has to be in its namespace.
     """
 
     host: str
     port: int
     machine: str | None = None
+    device: str | None = None
+    namespace: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +55,17 @@ class Bound:
     port: int
     machine: str | None
     socket: socket.socket
+    device: str | None = None
+
+    @property
+    def url(self) -> str:
+        """Where guests ask; with a device, only those at its other end."""
+        return f"http://{spell(self.host, self.port)}"
+
+    @property
+    def told(self) -> str:
+        """The same for people."""
+        return f"{self.url} on {self.device}" if self.device else self.url
 
 
 def bind(listeners: Sequence[Listener]) -> tuple[Bound, ...]:
@@ -74,7 +93,7 @@ def spell(host: str, port: int) -> str:
 
 
 def _bind(listener: Listener) -> Bound:
-    where = spell(listener.host, listener.port)
+    where = _named(listener, listener.port)
     not_an_address = Refused(
         f"cannot listen on {where}: give an IP address and a port from 0 to {PORT_MAX}"
     )
@@ -99,12 +118,31 @@ def _bind(listener: Listener) -> Bound:
         if family == socket.AF_INET6:
             # So that the same port can be had for both kinds of address, each by its own listener.
             bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        if listener.device is not None:
+            name = listener.device.encode()
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, name)
         bound.bind(address)
     except OSError as error:
         bound.close()
         raise _sorted(where, error) from error
     port = bound.getsockname()[1]
-    return Bound(spell(listener.host, port), listener.host, port, listener.machine, bound)
+    return Bound(
+        _named(listener, port),
+        listener.host,
+        port,
+        listener.machine,
+        bound,
+        listener.device,
+    )
+
+
+def _named(listener: Listener, port: int) -> str:
+    where = spell(listener.host, port)
+    if listener.device is None:
+        return where
+    # Two hosts in namespaces may well have devices of one name, for a machine that moves.
+    inside = "" if listener.namespace is None else f"{listener.namespace}/"
+    return f"{where}%{inside}{listener.device}"
 
 
 def _tune(bound: socket.socket) -> None:

@@ -132,7 +132,7 @@ class MetadataServer:
         answer = self._hatch.at(place.name) if is_simple else not_at_once
         door = Door(self, place, self._loop, answer)
         door.open()
-        self._doors.append(door)
+        self._doors = [*(one for one in self._doors if one.is_open), door]
         extra = {"action": "listen", "listener": place.name}
         self._log.info("listening on %s", place.name, extra=extra)
         return door

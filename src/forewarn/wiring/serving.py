@@ -43,6 +43,7 @@ from forewarn.wiring.garbage import uncollected
 from forewarn.wiring.grounds import Entrance, Footing, RealGround, keep_trust
 from forewarn.wiring.hosting import Hosting, Threads, open_hosting, warn_without_hosts
 from forewarn.wiring.lanes import Lanes
+from forewarn.wiring.linking import Links, links_of, load_links, warn_of_strangers
 from forewarn.wiring.renewal import GRACE, Renewal, tell_guests
 from forewarn.wiring.running import Running, Switchboard
 from forewarn.wiring.settings import ServeSettings, Serving
@@ -85,6 +86,7 @@ class _Serve:
         settings = self._settings
         settings.data.prepare()
         fleet = self._read_fleet()
+        networks = load_links(settings.networks, settings.metadata)
         loop = asyncio.get_running_loop()
         with ExitStack() as stack:
             # Addresses first: who cannot listen need not read a database.
@@ -100,24 +102,31 @@ class _Serve:
                 build_app(board, board), control_socket, entrance.context
             )
             await board.running.open(self._renewal.places if self._ground.is_renewable else bound)
+            known, guests = board.running.assembly.identities, board.running.guests
+            links = links_of(networks, known, guests, self._log)
+            stack.callback(links.close)
+            links.open()
             serving_control = asyncio.create_task(control_server.serve())
-            self._watch_signals(loop, board)
+            self._watch_signals(loop, board, links)
             address = entrance.url(control_socket.getsockname()[1])
-            self._publish(loop, entrance, address, [f"http://{place.name}" for place in bound])
+            places = (*bound, *links.places)
+            urls = list(dict.fromkeys(place.url for place in places))
+            self._publish(loop, entrance, address, urls)
             stack.callback(settings.data.unpublish)
             self._tell("serving", control=address)
-            self._warn_of_strangers(board.running.assembly, bound)
+            warn_of_strangers(board.running.assembly.identities, bound, self._log)
             settings.systemd.ready()
             stack.callback(
                 asyncio.create_task(keep_trust(entrance, board.running.door, self._log)).cancel
             )
-            serving = Serving(board.running.assembly, bound, address, settings.data)
+            serving = Serving(board.running.assembly, places, address, settings.data)
             try:
                 await asyncio.to_thread(on_ready, serving)
                 await self._stop.wait()
             finally:
                 self._tell("stopping")
                 settings.systemd.stopping()
+                links.close()
                 await board.running.guests.stop(GRACE)
                 control_server.stop()
                 await serving_control
@@ -299,28 +308,21 @@ class _Serve:
             enabling=self._settings.default_enabling,
         )
 
-    def _warn_of_strangers(self, assembly: Assembly, bound: Sequence[Bound]) -> None:
-        for place in bound:
-            known = assembly.identities.identify(place.name, place.host) is not None
-            if place.machine is not None and not known:
-                self._log.warning(
-                    "%s plays %s, which is no VM of the fleet, or several: its callers get 403",
-                    place.name,
-                    place.machine,
-                    extra={"action": "nobody_played", "listener": place.name},
-                )
-
     def _tell(self, state: str, **details: str) -> None:
         self._state = state
         self._log.info(state, extra={"action": state, **details})
 
-    def _watch_signals(self, loop: asyncio.AbstractEventLoop, board: Switchboard) -> None:
+    def _watch_signals(
+        self, loop: asyncio.AbstractEventLoop, board: Switchboard, links: Links
+    ) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
-        loop.add_signal_handler(
-            signal.SIGHUP,
-            lambda: loop.run_in_executor(None, self._reload_and_log, board.running.assembly),
-        )
+
+        def reload() -> None:
+            links.reload()
+            loop.run_in_executor(None, self._reload_and_log, board.running.assembly)
+
+        loop.add_signal_handler(signal.SIGHUP, reload)
 
     def _reset(self, seed: int | None) -> Time:
         """Begin another run in the place of this one; called from any thread but the loop's."""

@@ -26,6 +26,8 @@ class ServeSettings:
     data: DataDirectory
     fleet: Path | None = None
     metadata: tuple[Listener, ...]
+    # Files of links on which guests are answered, beside those addresses.
+    networks: tuple[Path, ...] = ()
     control: tuple[str, int]
     default_enabling: Enabling = Enabling.ON_REQUEST
     limits: Limits = field(default_factory=Limits)
