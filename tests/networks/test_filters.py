@@ -41,7 +41,8 @@ def yard(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Yard]:
     with ExitStack() as stack:
         host = stack.enter_context(Namespace())
         host.ip("link set lo up")
-        guests = [stack.enter_context(guest_at(host, *one)) for one in (HONEST, LIAR)]
+        honest = stack.enter_context(guest_at(host, *HONEST))
+        liar = stack.enter_context(guest_at(host, *LIAR))
         if network is BRIDGE:
             ports = (f"link set {one[0]} master br0" for one in (HONEST, LIAR))
             host.ip("link add br0 type bridge", *ports)
@@ -53,7 +54,7 @@ def yard(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Yard]:
         host.tell("sysctl", "-q", "-w", *(f"net/ipv4/conf/{one}/rp_filter=0" for one in devices(network)))  # fmt: skip
         endpoint = host.do(lambda: socket.create_server((ENDPOINT, 80)))
         stack.enter_context(endpoint)
-        yield Yard(host, *guests, is_bridged=network is BRIDGE)
+        yield Yard(host, honest, liar, is_bridged=network is BRIDGE)
 
 
 def devices(network: str) -> tuple[str, ...]:
