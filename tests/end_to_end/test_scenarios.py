@@ -429,13 +429,21 @@ def test_a_service_that_is_no_emulator_is_left_alone(
         (["--port", "70000"], "--port 70000"),
     ],
 )
-def test_why_no_emulator_could_be_started_is_said(
+def test_options_that_no_emulator_takes_cannot_be_understood(
     options: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["scenario", "run", "live-migration", *options]) == 3
+    assert main(["scenario", "run", "live-migration", *options]) == 2
+    assert capsys.readouterr().err.startswith(f"forewarn: {complaint}")
+
+
+def test_why_no_emulator_could_be_started_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert main(["scenario", "run", "live-migration", "--port", port]) == 3
+
     told = capsys.readouterr().err
-    assert "no emulator could be started" in told
-    assert complaint in told
+    assert told.startswith("forewarn: no emulator could be started: ")
+    assert port in told
 
 
 def test_an_emulator_that_dies_meanwhile_is_said_to_have(tmp_path: Path) -> None:
