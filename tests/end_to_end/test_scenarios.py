@@ -250,6 +250,27 @@ def test_after_a_step_that_is_refused_nothing_is_played(
     assert lines[-1] == "NOT KEPT: 1 failed, 0 kept; 1 steps were not played"
 
 
+def test_two_vms_of_one_name_are_told_apart(emulators: Emulators) -> None:
+    machine = '[[scope]]\nname = "{0}"\n[[scope.machine]]\nname = "vm"\nhost = "h"\n'
+    one = 'vm = "default/one/vm"\n'
+    steps = [
+        '[[step]]\nannounce = "Freeze"\nhost = "h"\nstarted_for = "1m"\nas = ["first", "second"]\n',
+        '[[step]]\nexpect = "Scheduled"\nevent = "second"\n',
+        f'[[step]]\nexpect = "gone"\nevent = "second"\n{one}',
+        '[[step]]\nexpect = "Scheduled"\nevent = "first"\nresources = "default/one/vm"\n',
+        f'[[step]]\napprove = "first"\n{one}',
+        f'[[step]]\nexpect = "approval"\nevent = "first"\nwithin = "1m"\n{one}',
+    ]
+    text = "".join([machine.format("one"), machine.format("two"), *steps])
+    scenario = parse_scenario(text, "mine.toml", "mine")
+    client = client_of(emulators(scenario.fleet_toml))
+
+    played = list(Player(client, scenario, client.clock()).play())
+
+    assert [step.outcome for step in played].count(Outcome.KEPT) == 4, played
+    assert played[1].what == "default/two/vm to read second as Scheduled"
+
+
 # -- faults -------------------------------------------------------------------------------------
 
 
