@@ -223,7 +223,7 @@ class ScheduledEvents:
         by = timedelta(seconds=seconds, minutes=minutes, hours=hours, days=days)
         if by < timedelta():
             raise Malformed("time does not go back: give a length of time that is not negative")
-        self.advance_to(self.now + by)
+        self._world.time.advance(self.now + by)
 
     def advance_to(self, instant: datetime) -> None:
         """Let time pass up to an instant, such as an event's `not_before`. Raises: Malformed."""
