@@ -377,10 +377,10 @@ def _length(span: Span | None) -> timedelta | None:
 def _request(visit: Visit) -> Request:
     return Request(
         at=visit.at,
-        machine=None if visit.caller is None else visit.caller.machine,
+        machine=visit.machine,
         address=visit.address,
-        method="" if visit.decision is None else visit.decision.method,
-        route="" if visit.decision is None else visit.decision.route,
+        method=visit.method,
+        route=visit.route,
         api_version=visit.api_version,
         status=visit.status,
     )
