@@ -83,7 +83,11 @@ def test_nothing_else_is_in_its_network(scheduled_events: ScheduledEvents) -> No
         [sys.executable, "-c", "import socket; print(socket.if_nameindex())"]
     )
 
+    routes = scheduled_events.run(["cat", "/proc/net/fib_trie"]).stdout
+
     assert there.returncode == 7
+    assert "169.254.169.254\n" in routes
+    assert "169.254.0.0" not in routes, "that address alone"
     assert addresses.stdout == "[(1, 'lo')]\n"
 
 

@@ -86,7 +86,7 @@ def test_a_reboot_is_read_approved_started_and_over(scheduled_events: ScheduledE
 
 
 def test_fifteen_minutes_are_enough_and_less_is_not(scheduled_events: ScheduledEvents) -> None:
-    """Keeps N1: what nobody approves has its notice to the last second, and no longer."""
+    """Keeps N1: a clock that tests move. What nobody approves has its notice to the last second."""
     event = scheduled_events.freeze()
 
     scheduled_events.advance(minutes=14, seconds=59)
@@ -186,6 +186,16 @@ def test_several_vms_of_one_host_are_one_event(tmp_path: Path) -> None:
         assert seen(scheduled_events.url_of("rg1/web-0")) == [("Freeze", "Scheduled")]
         with pytest.raises(Refused, match="several"):
             scheduled_events.url_of("web-0")
+
+
+def test_what_a_policy_approves_no_vm_has_approved(tmp_path: Path) -> None:
+    file = tmp_path / "fleet.toml"
+    file.write_text(FLEET.replace('"rg2"', '"rg2"\nauto_approve = ["user-reboot"]'))
+    with emulated(fleet=file) as scheduled_events:
+        event = scheduled_events.reboot("rg2/web-0", source="User")
+
+        assert approvals(event) == (True, None)
+        assert event.started
 
 
 def test_requests_tell_who_asked_what_and_when(scheduled_events: ScheduledEvents) -> None:

@@ -244,7 +244,7 @@ def test_a_slow_answer_comes_when_the_emulated_clock_has_passed(
 
 def test_a_slow_answer_takes_real_time_on_a_clock_that_goes(world: World) -> None:
     faults = Faults(world.clock)
-    faults.add("slow", delay=timedelta(milliseconds=200))
+    faults.add("slow", delay=timedelta(seconds=1))
     with Endpoint(world, faults=faults) as endpoint, endpoint.guest(WEB_0) as guest:
         guest.send(GET)
 

@@ -29,6 +29,7 @@ from forewarn.cli.answers import (
     Webhooks,
 )
 from forewarn.cli.transport import ANSWER_SECONDS_MAX, Transport
+from forewarn.errors import Refused, Unknown
 
 PAGE_COMMITS: Final = 500
 # Shorter than the patience of whatever may stand in between.
@@ -203,4 +204,13 @@ class Client:
         return self._ask("POST", path, json.dumps(body).encode(), ANSWER_SECONDS_MAX)
 
     def _ask(self, method: str, target: str, body: bytes | None, seconds: float) -> object:
-        return self.transport.read(self.transport.ask(method, f"{_ROOT}{target}", body, seconds))
+        path = f"{_ROOT}{target}"
+        try:
+            return self.transport.read(self.transport.ask(method, path, body, seconds))
+        except Unknown as error:
+            if target.startswith("/emulator/") and str(error) == f"nothing is at {path}":
+                raise Refused(
+                    "this service is no emulator, which could be told such things: "
+                    "`forewarn emulate` starts one"
+                ) from error
+            raise

@@ -6,6 +6,8 @@ from typing import Annotated, Final
 
 from cyclopts import Parameter
 
+# Which service is asked; these may also stand before the command.
+CONNECTION_OPTIONS: Final = ("--data", "--endpoint", "--ca", "--credentials")
 WEBHOOK_ALLOW_HELP: Final = (
     "HOST or HOST:PORT that webhooks may have, *.DOMAIN for all hosts below; may be given several "
     "times. Without it there are no webhooks."
