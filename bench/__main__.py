@@ -40,7 +40,8 @@ MEANINGS: Final[Mapping[str, tuple[str, str]]] = {
     "emulator_ready_ms": ("start of an emulator: ms", "<= 1000"),
     "emulator_ready_cpu_ms": ("  the same, processor time: ms", ""),
     "emulator_reset_ms": ("reset of an emulator: ms", ""),
-    "story_15_minutes_ms": ("a reboot of 15 minutes in an emulator: ms", "<= 50"),
+    "emulator_story_15_minutes_ms": ("a reboot of 15 minutes in an emulator: ms", "<= 50"),
+    "story_15_minutes_ms": ("a reboot of 15 minutes in a test, by the plugin: ms", "<= 50"),
 }
 
 Figures = dict[str, float]

@@ -90,3 +90,11 @@ class UnknownEvent(Unknown):
         super().__init__(
             f"no event {event_id} is known here; `forewarn events` lists the open ones"
         )
+
+
+class Unsuccessful(ForewarnError):
+    """What was waited for is over, and did not succeed."""
+
+
+class Unfinished(ForewarnError):
+    """What was waited for goes on, and we do not wait for it any longer."""

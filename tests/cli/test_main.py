@@ -44,7 +44,8 @@ COMMANDS = (
     *("journal", "journal export", "journal prune", "postpone", "principal add", "principal list"),
     *("principal revoke", "principal rotate", "resolve", "show", "restart", "redeploy", "freeze"),
     *("evict", "terminate", "stop", "start", "deallocate", "reimage", "wait", "env", "az-setup"),
-    *("login", "logout", "whoami", "host prepare", "host unprepare"),
+    *("login", "logout", "whoami", "scenario run", "scenario list", "scenario show"),
+    *("host prepare", "host unprepare"),
 )
 
 

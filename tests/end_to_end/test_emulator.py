@@ -213,7 +213,9 @@ def test_the_emulator_describes_what_it_adds(emulator: EmulatorProcess) -> None:
     paths = emulator.ask("GET", "/openapi.json")["paths"]
 
     added = {path.partition("/emulator/")[2] for path in paths if "/emulator/" in path}
-    assert added == {"clock", "clock/advance", "idle", "reset", "seed", "requests"}
+    assert added == {
+        "clock", "clock/advance", "idle", "reset", "seed", "requests", "addresses", "faults", "faults/{fault}",
+    }  # fmt: skip
 
 
 def test_a_fast_clock_brings_the_event_in_no_time(tmp_path: Path) -> None:

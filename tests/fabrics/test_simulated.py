@@ -83,6 +83,22 @@ def test_a_hurried_fabric_takes_as_long_as_it_was_told(clock: SimulatedClock) ->
     assert fabric.observe(FREEZE) == DONE
 
 
+def test_what_is_said_of_one_machine_and_impact_is_said_of_no_other(
+    fabric: SimulatedFabric, clock: SimulatedClock
+) -> None:
+    other = replace(FREEZE, machine=WEB_1)
+    reboot = replace(FREEZE, event=EventId("another"), impact=EventType.REBOOT)
+    fabric.take(FREEZE.machine, FREEZE.impact, timedelta(minutes=5))
+    for order in (FREEZE, other, reboot):
+        fabric.begin(order)
+
+    clock.advance(timedelta(minutes=5) - MOMENT)
+    assert [fabric.observe(order) for order in (FREEZE, other, reboot)] == [RUNNING, DONE, DONE]
+
+    clock.advance(MOMENT)
+    assert fabric.observe(FREEZE) == DONE
+
+
 def test_a_clock_that_jumps_ends_nothing(fabric: SimulatedFabric, clock: SimulatedClock) -> None:
     fabric.begin(FREEZE)
 

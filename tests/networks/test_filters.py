@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from forewarn.networks.links import ENDPOINT
-from forewarn.testing.namespaces import Namespace, NamespaceGuest, guest_at
+from forewarn.testing.networks import Namespace, NamespaceGuest, guest_at
 
 pytestmark = [pytest.mark.end_to_end, pytest.mark.namespaces]
 

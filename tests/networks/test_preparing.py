@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.testing.namespaces import Namespace
+from forewarn.testing.networks import Namespace
 
 pytestmark = [pytest.mark.end_to_end, pytest.mark.namespaces]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from forewarn.networks.links import ENDPOINT
-from forewarn.testing.namespaces import NO_ANSWER_SECONDS, Namespace, NamespaceGuest, guest_at
+from forewarn.testing.networks import NO_ANSWER_SECONDS, Namespace, NamespaceGuest, guest_at
 from forewarn.testing.processes import ServiceProcess
 
 pytestmark = [pytest.mark.end_to_end, pytest.mark.namespaces]

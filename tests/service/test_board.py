@@ -41,6 +41,15 @@ def test_a_posting_is_what_the_ledger_says() -> None:
     assert board.shows(FIRST)
 
 
+def test_the_board_knows_its_scopes() -> None:
+    board = Board()
+    assert not board.scopes
+
+    board.post(FIRST)
+
+    assert board.scopes == (WEB.id,)
+
+
 def test_a_scope_nobody_asked_for_yet_is_up_but_not_enabled() -> None:
     board = Board()
 

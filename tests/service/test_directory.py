@@ -33,6 +33,11 @@ def test_a_machine_is_found_by_any_of_its_names(name: str) -> None:
     assert directory.machine(name) == ("rg1/web", "web-0")
 
 
+def test_a_machine_has_its_own_name_unless_others_have_it_too() -> None:
+    assert noted(WEB).shortest("RG1/Web/web-0") == "web-0"
+    assert noted(WEB, OTHER).shortest("rg2/web-0") == "rg2/web/web-0"
+
+
 def test_a_machine_is_given_the_spelling_of_its_roster() -> None:
     directory = noted(Scope(name="DB", machines=(Machine(name=MachineName("DB")),)))
 

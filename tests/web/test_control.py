@@ -25,6 +25,8 @@ from forewarn.errors import (
     Malformed,
     Refused,
     Unavailable,
+    Unfinished,
+    Unsuccessful,
 )
 from forewarn.fabrics.simulated import Behaviour
 from forewarn.testing.worlds import NOON, WEB, World
@@ -71,6 +73,9 @@ class Service:
             setbacks=lambda: 3,
             behave=lambda machine, word: self.world.fabric.behave(
                 parts.directory.machine(machine)[1], Behaviour(word)
+            ),
+            take=lambda machine, impact, takes: self.world.fabric.take(
+                parts.directory.machine(machine)[1], impact, takes
             ),
         )
 
@@ -119,6 +124,8 @@ def service() -> Service:
 
 def test_every_family_of_errors_has_a_status() -> None:
     families = {f for f in ForewarnError.__subclasses__() if f.__module__ == "forewarn.errors"}
+    # What clients that wait tell their own callers; no service says so.
+    families -= {Unfinished, Unsuccessful}
 
     assert families <= set(STATUS_OF)
 
@@ -219,6 +226,14 @@ def test_head_is_answered_like_get(service: Service) -> None:
         ("/events", {"type": "Freeze", "machines": ["web-8", "web-9"]}, 404, "no VM web-8, web-9"),
         ("/simulated-fabric", {"machine": "web-0", "behavior": "dances"}, 400, "dances"),
         ("/simulated-fabric", {"machine": "web-9", "behavior": "fails"}, 404, "no VM web-9"),
+        ("/simulated-fabric", {"machine": "web-0"}, 400, "give behavior; or type and takes"),
+        ("/simulated-fabric", {"machine": "web-0", "type": "Freeze"}, 400, "which go together"),
+        (
+            "/simulated-fabric",
+            {"machine": "web-0", "type": "Nap", "takes_seconds": 9},
+            400,
+            "no type is called 'Nap'",
+        ),
     ],
 )
 def test_what_cannot_be_done_is_refused_with_the_reason(
@@ -382,6 +397,20 @@ def test_an_operator_resolves_what_hangs(service: Service, word: str, result: st
 
     assert resolved["status"] == "Completed"
     assert [outcome["result"] for outcome in resolved["outcomes"]] == [result]
+
+
+def test_how_long_an_impact_takes_is_not_what_guests_are_told(service: Service) -> None:
+    said = {"type": "Freeze", "takes_seconds": 600}
+    assert service.post("/simulated-fabric", machine="rg1/web-0", behavior="obeys", **said) == {}
+    event = service.announced()
+    service.post(f"/events/{event}/approve")
+    service.world.advance(timedelta(seconds=599))
+    assert service.get(f"/events/{event}")["status"] == "Started"
+
+    service.world.advance(timedelta(seconds=2))
+
+    ended = service.get(f"/events/{event}")
+    assert (ended["status"], ended["duration_seconds"]) == ("Completed", None)
 
 
 def test_where_the_fabric_is_real_nobody_tells_a_machine_to_fail(service: Service) -> None:

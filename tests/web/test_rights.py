@@ -44,6 +44,7 @@ NAMED: Final[Mapping[str, str]] = {
     "tenant": "adfs",
     "nickname": "contoso",
     "letter": "1",
+    "fault": "1",
     "subscription": SUBSCRIPTION,
     "name": "web-0",
     "instance": "0",

@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import re
+import socket
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +25,7 @@ from forewarn.errors import Refused, Unavailable
 from forewarn.identities.addresses import AddressBook
 from forewarn.ports.store import CommitId, Lease, Write
 from forewarn.stores.memory import MemoryStore
-from forewarn.testing.endpoints import Endpoint, Response
+from forewarn.testing.endpoints import Endpoint, Guest, Response
 from forewarn.testing.faults import FaultyStore, StoreDoor
 from forewarn.testing.worlds import NOON, WEB, World
 from forewarn.web import listeners
@@ -260,7 +261,8 @@ def test_a_server_takes_its_addresses_and_gives_them_back(world: World) -> None:
     )
 
     async def start_and_stop() -> tuple[Bound, ...]:
-        bound = await server.start([Listener("127.0.0.1", 0)])
+        bound = listeners.bind([Listener("127.0.0.1", 0)])
+        await server.serve(bound)
         with pytest.raises(Unavailable):
             listeners.bind([Listener("127.0.0.1", bound[0].port)])
         await server.stop(timedelta(seconds=1))
@@ -269,6 +271,21 @@ def test_a_server_takes_its_addresses_and_gives_them_back(world: World) -> None:
     (place,) = asyncio.run(start_and_stop())
     (again,) = listeners.bind([Listener("127.0.0.1", place.port)])
     again.socket.close()
+
+
+def test_a_door_is_opened_and_closed_while_others_are_open(world: World) -> None:
+    (place,) = listeners.bind([Listener("127.0.0.1", 0)])
+    with Endpoint(world) as endpoint:
+        door = endpoint.do(lambda: endpoint.server.open(place))
+        with Guest(place, WEB_0) as guest:
+            assert guest.ask(get()).status == 200
+
+        endpoint.do(door.close)
+
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection((place.host, place.port), 10)
+        with endpoint.guest(WEB_0) as guest:
+            assert guest.ask(get()).status == 200
 
 
 # -- enabling ----------------------------------------------------------------------------------

@@ -227,3 +227,44 @@ class Clock(TypedDict):
 
     now: str
     speed: float
+
+
+class Fault(TypedDict):
+    """What goes wrong on purpose in an emulator."""
+
+    id: str
+    kind: str
+    machine: str | None
+    times: int | None
+    until: str | None
+    delay_seconds: float
+
+
+class Faults(TypedDict):
+    faults: list[Fault]
+
+
+class Request(TypedDict):
+    """What a guest asked an emulator."""
+
+    at: str
+    machine: str | None
+    address: str
+    method: str
+    route: str
+    api_version: str | None
+    status: int
+
+
+class Requests(TypedDict):
+    """The last requests of guests, and how many there were before those."""
+
+    requests: list[Request]
+    forgotten: int
+
+
+class Addresses(TypedDict):
+    """Where guests of an emulator ask."""
+
+    metadata: str
+    machines: dict[str, str]

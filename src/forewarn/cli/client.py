@@ -10,21 +10,26 @@ from urllib.parse import quote, urlencode
 
 from forewarn.cli.answers import (
     AddedWebhook,
+    Addresses,
     Announcement,
     Caller,
     Clock,
     DeadLetter,
     Event,
     Events,
+    Fault,
+    Faults,
     Fleet,
     NewSecret,
     Page,
     Principal,
     Principals,
+    Requests,
     Webhook,
     Webhooks,
 )
 from forewarn.cli.transport import ANSWER_SECONDS_MAX, Transport
+from forewarn.errors import Refused, Unknown
 
 PAGE_COMMITS: Final = 500
 # Shorter than the patience of whatever may stand in between.
@@ -151,6 +156,42 @@ class Client:
         """Let time pass in an emulator; the time that it is then."""
         return cast("Clock", self._post("/emulator/clock/advance", body))
 
+    def settle(self) -> Clock:
+        """Have an emulator do what is due now."""
+        return cast("Clock", self._post("/emulator/idle", {}))
+
+    def reset(self) -> Clock:
+        """Have an emulator begin anew."""
+        return cast("Clock", self._post("/emulator/reset", {}))
+
+    def seed(self, seed: int) -> Clock:
+        """Have an emulator begin anew, with ids that follow from a number."""
+        return cast("Clock", self._post("/emulator/seed", {"seed": seed}))
+
+    def requests(self) -> Requests:
+        return cast("Requests", self._get("/emulator/requests"))
+
+    def faults(self) -> list[Fault]:
+        return cast("Faults", self._get("/emulator/faults"))["faults"]
+
+    def add_fault(self, wanted: Mapping[str, object]) -> Fault:
+        return cast("Fault", self._post("/emulator/faults", wanted))
+
+    def remove_fault(self, fault: str) -> None:
+        target = f"/emulator/faults/{quote(fault, safe='')}"
+        self._ask("DELETE", target, None, ANSWER_SECONDS_MAX)
+
+    def clear_faults(self) -> None:
+        self._ask("DELETE", "/emulator/faults", None, ANSWER_SECONDS_MAX)
+
+    def addresses(self) -> Addresses:
+        return cast("Addresses", self._get("/emulator/addresses"))
+
+    def take(self, machine: str, impact: str, seconds: float) -> None:
+        """Tell a VM of the simulated fabric how long an impact on it takes."""
+        body = {"machine": machine, "type": impact, "takes_seconds": seconds}
+        self._post("/simulated-fabric", body)
+
     def _changes(self, path: str, body: Mapping[str, object]) -> list[str]:
         return cast("Mapping[str, list[str]]", self._post(path, body))["changes"]
 
@@ -163,4 +204,13 @@ class Client:
         return self._ask("POST", path, json.dumps(body).encode(), ANSWER_SECONDS_MAX)
 
     def _ask(self, method: str, target: str, body: bytes | None, seconds: float) -> object:
-        return self.transport.read(self.transport.ask(method, f"{_ROOT}{target}", body, seconds))
+        path = f"{_ROOT}{target}"
+        try:
+            return self.transport.read(self.transport.ask(method, path, body, seconds))
+        except Unknown as error:
+            if target.startswith("/emulator/") and str(error) == f"nothing is at {path}":
+                raise Refused(
+                    "this service is no emulator, which could be told such things: "
+                    "`forewarn emulate` starts one"
+                ) from error
+            raise

@@ -34,9 +34,6 @@ from forewarn.cli.transport import NOBODY, Credentials, Service, Transport
 from forewarn.config.surroundings import Surroundings
 from forewarn.errors import Malformed, Refused, Unavailable
 
-# The options that may also stand before the command.
-OPTIONS: Final = ("--data", "--endpoint", "--ca", "--credentials")
-
 _HERE: Final = Path(".forewarn")
 _SYSTEM_WIDE: Final = Path("/var/lib/forewarn")
 

@@ -6,8 +6,7 @@ import json
 import secrets
 import shutil
 import tempfile
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -15,11 +14,13 @@ from typing import Annotated, Final, Literal
 
 from cyclopts import Parameter
 
+from forewarn.cli.options import WEBHOOK_ALLOW_HELP
 from forewarn.config.fleets import load_fleet
 from forewarn.config.sketches import Sketch
 from forewarn.core.scopes import Enabling
 from forewarn.errors import Malformed
 from forewarn.web.listeners import PORT_MAX, Listener
+from forewarn.wire.targets import load_allowed
 from forewarn.wiring.directories import DataDirectory
 from forewarn.wiring.emulation import HOST, EmulatedGround
 from forewarn.wiring.logs import start_logging
@@ -29,6 +30,7 @@ from forewarn.wiring.settings import ServeSettings, Serving
 # An hour in a second. Faster, and a poll each second would be one each day.
 SPEED_MAX: Final = 3600.0
 TOKEN_BYTES: Final = 32
+JSON_HELP: Final = "Print all addresses as one line of JSON, once ready."
 
 Names = tuple[str, ...]
 
@@ -49,10 +51,9 @@ def emulate(
     seed: int | None = None,
     port: int = 0,
     control_port: int = 0,
+    webhook_allow: Annotated[Names, Parameter(help=WEBHOOK_ALLOW_HELP)] = (),
     data: Path | None = None,
-    as_json: Annotated[
-        bool, Parameter(name="--json", help="Print all addresses as one line of JSON, once ready.")
-    ] = False,
+    as_json: Annotated[bool, Parameter(name="--json", help=JSON_HELP)] = False,
 ) -> None:
     """Serve made-up VMs on loopback, on a clock of your own: to test handlers with.
 
@@ -86,6 +87,7 @@ def emulate(
             metadata=_listeners(file, port),
             control=(HOST, control_port),
             default_enabling=Enabling.ALWAYS,
+            webhook_allow=load_allowed(webhook_allow),
             ground=EmulatedGround(
                 token=token, speed=pace, seed=seed, kept=None if data is None else directory
             ),
@@ -130,7 +132,7 @@ def _fleet_file(directory: DataDirectory, fleet: Path | None, sketch: Sketch) ->
 
 def _listeners(fleet: Path, port: int) -> tuple[Listener, ...]:
     """One that knows VMs by their address, then one for each VM, which plays it."""
-    machines = _machines(fleet)
+    machines = load_fleet(fleet).machine_names
     if not 0 <= port <= PORT_MAX - len(machines):
         raise Malformed(f"--port {port}: give 0, or a port that has {len(machines)} more after it")
     ports = range(port, port + len(machines) + 1) if port else [0] * (len(machines) + 1)
@@ -138,17 +140,6 @@ def _listeners(fleet: Path, port: int) -> tuple[Listener, ...]:
         Listener(HOST, number, machine)
         for number, machine in zip(ports, (None, *machines), strict=True)
     )
-
-
-def _machines(fleet: Path) -> Sequence[str]:
-    """The VMs of a fleet file, by names that are nobody else's. Raises: Malformed."""
-    found = [
-        (machine.name, f"{declared.scope.id}/{machine.name}")
-        for declared in load_fleet(fleet).declarations
-        for machine in declared.scope.machines
-    ]
-    count = Counter(name.lower() for name, _ in found)
-    return [name if count[name.lower()] == 1 else whole for name, whole in found]
 
 
 def _say(_token: str, pace: float, serving: Serving) -> None:

@@ -21,19 +21,11 @@ from forewarn.cli.pictures import SHORT_ID, events_table
 from forewarn.cli.tables import print_json, print_line, print_table
 from forewarn.clocks import SystemClock
 from forewarn.config.durations import parse_duration
-from forewarn.errors import ForewarnError, Malformed, Unavailable
+from forewarn.errors import Malformed, Unavailable, Unfinished, Unsuccessful
 
 LOOK_SECONDS: Final = 1.0
 # A service that restarts is back by then.
 UNREACHABLE_MAX: Final = timedelta(seconds=60)
-
-
-class Unsuccessful(ForewarnError):
-    """What was waited for is over, and did not succeed."""
-
-
-class Unfinished(ForewarnError):
-    """What was waited for goes on, and we do not wait for it any longer."""
 
 
 @Parameter(name="*")

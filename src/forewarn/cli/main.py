@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from enum import Enum
+from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Final, Literal
@@ -18,26 +19,19 @@ from cyclopts import App, CycloptsError, Parameter, UnknownCommandError, UnusedC
 from cyclopts.completion.detect import ShellDetectionError
 
 from forewarn import __version__
-from forewarn.cli import (
-    announce,
-    az,
-    backup,
-    clock,
-    connection,
-    environment,
-    events,
-    fleet,
-    identity,
-    journal,
-    principals,
-    steps,
-    verbs,
-    webhooks,
-)
-from forewarn.cli.following import Unfinished, Unsuccessful
+from forewarn.cli.options import CONNECTION_OPTIONS
 from forewarn.cli.tables import abandon_output, print_line, writing
 from forewarn.config.tables import Faulty
-from forewarn.errors import Conflict, ForewarnError, Malformed, Refused, Unavailable, Unknown
+from forewarn.errors import (
+    Conflict,
+    ForewarnError,
+    Malformed,
+    Refused,
+    Unavailable,
+    Unfinished,
+    Unknown,
+    Unsuccessful,
+)
 
 # The most special first: Unknown is also Refused.
 STATUS_OF: Final[Mapping[type[ForewarnError], int]] = {
@@ -73,7 +67,7 @@ EPILOGUE: Final = """\
 Exit status:
 
   0  it is done
-  1  a bug in forewarn
+  1  a bug in forewarn; of `scenario run`: something expected did not come true
   2  the command could not be understood: correct it
   3  it was understood, and is not allowed
   4  nothing here has that name
@@ -92,11 +86,6 @@ SERVING: Final[Mapping[str, str]] = {
     "check-config": "Say all that is wrong with a fleet file.",
     "restore": "Put a backup in the place of the service's database.",
 }
-HOST: Final = "Prepare this host for guests that cannot lie about who they are."
-PREPARING: Final[Mapping[str, tuple[str, str]]] = {
-    "prepare": ("FILE", "Make this host's links as the network file has them."),
-    "unprepare": ("", "Take away from this host whatever prepare put there."),
-}
 
 Shell = Literal["bash", "zsh", "fish"]
 
@@ -107,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _run(words)
     except CycloptsError as error:
-        return _complain(f"{_fault(error)}; see `{_help_of(error)}`", STATUS_OF[Malformed])
+        return _complain(f"{_complaint(error)}; see `{_help_of(error)}`", STATUS_OF[Malformed])
     except Faulty as error:
         # Editors and people jump to a line that begins with its place.
         sys.stderr.write(f"{error}\n")
@@ -136,35 +125,6 @@ def build(words: Sequence[str] = ()) -> App:
         # Flags have no opposite.
         default_parameter=Parameter(negative="", show_default=_shown),
     )
-    for function, operands in (
-        (announce.announce, "TYPE VM..."),
-        (verbs.restart, "VM..."),
-        (verbs.redeploy, "VM..."),
-        (verbs.freeze, "VM..."),
-        (verbs.evict, "VM..."),
-        (verbs.terminate, "VM..."),
-        (verbs.stop, "VM..."),
-        (verbs.start, "VM..."),
-        (verbs.deallocate, "VM..."),
-        (verbs.reimage, "VM..."),
-        (verbs.wait, "EVENT..."),
-        (steps.approve, "EVENT..."),
-        (steps.cancel, "EVENT..."),
-        (steps.postpone, "EVENT"),
-        (steps.resolve, "EVENT"),
-        (events.events, ""),
-        (events.show, "EVENT"),
-        (backup.backup, "FILE"),
-        (identity.login, ""),
-        (identity.logout, ""),
-        (identity.whoami, ""),
-        (environment.env, ""),
-        (az.az_setup, ""),
-    ):
-        name = function.__name__.replace("_", "-")
-        app.command(function, name=name, usage=_usage(name, operands), help_epilogue="")
-    for group in (_clock(), _fleet(), _host(words), _journal(), _principal(), _webhook()):
-        app.command(group)
     for name, summary in SERVING.items():
         app.command(
             f"forewarn.cli.{_module(name)}:{name.replace('-', '_')}",
@@ -173,6 +133,9 @@ def build(words: Sequence[str] = ()) -> App:
             help=None if name in words else summary,
             help_epilogue="",
         )
+    if not words or words[0] not in SERVING:
+        # Likewise: to serve one need not load its clients.
+        import_module("forewarn.cli.commands").register(app, words)
     app.command(completion, help_epilogue="")
     app.command(install_completion, name="--install-completion", help_epilogue="")
     return app
@@ -238,81 +201,6 @@ def _module(name: str) -> str:
     return "emulating" if name == "emulate" else "serving"
 
 
-def _usage(name: str, operands: str) -> str:
-    return " ".join(filter(None, ["Usage: forewarn", name, operands, "[OPTIONS]"]))
-
-
-def _clock() -> App:
-    app = App(name="clock", usage=_usage("clock", "[COMMAND]"), help_epilogue="")
-    app.default(clock.clock)
-    app.command(clock.advance, usage=_usage("clock advance", "[BY]"))
-    return app
-
-
-def _fleet() -> App:
-    app = App(name="fleet", usage=_usage("fleet", "[COMMAND]"), help_epilogue="")
-    app.default(fleet.fleet)
-    app.command(fleet.apply, usage=_usage("fleet apply", "[FILE]"))
-    return app
-
-
-def _host(words: Sequence[str]) -> App:
-    app = App(name="host", help=HOST, usage=_usage("host", "COMMAND"), help_epilogue="")
-    for name, (operands, summary) in PREPARING.items():
-        app.command(
-            f"forewarn.cli.host:{name}",
-            name=name,
-            usage=_usage(f"host {name}", operands),
-            help=None if name in words else summary,
-        )
-    return app
-
-
-def _journal() -> App:
-    app = App(name="journal", usage=_usage("journal", "[COMMAND]"), help_epilogue="")
-    app.default(journal.journal)
-    app.command(journal.export, usage=_usage("journal export", "FILE"))
-    app.command(journal.prune)
-    return app
-
-
-def _principal() -> App:
-    app = App(
-        name="principal",
-        help="Say who may call the service: add, list, revoke, rotate.",
-        usage=_usage("principal", "COMMAND"),
-        help_epilogue="",
-    )
-    app.command(principals.add, usage=_usage("principal add", "NAME --role ROLE"))
-    app.command(principals.list_principals, name="list", usage=_usage("principal list", ""))
-    app.command(principals.revoke, usage=_usage("principal revoke", "NAME"))
-    app.command(principals.rotate, usage=_usage("principal rotate", "NAME"))
-    return app
-
-
-def _webhook() -> App:
-    app = App(
-        name="webhook", usage=_usage("webhook", "COMMAND"), help=webhooks.HELP, help_epilogue=""
-    )
-    for function, operands in (
-        (webhooks.add, "NAME URL"),
-        (webhooks.list_, ""),
-        (webhooks.show, "WEBHOOK"),
-        (webhooks.try_out, "WEBHOOK"),
-        (webhooks.pause, "WEBHOOK"),
-        (webhooks.resume, "WEBHOOK"),
-        (webhooks.remove, "WEBHOOK"),
-        (webhooks.dead_letters, "WEBHOOK"),
-        (webhooks.redeliver, "WEBHOOK [NUMBER...]"),
-        (webhooks.discard, "WEBHOOK NUMBER..."),
-    ):
-        # Neither is a good name for a function.
-        names = {webhooks.list_: "list", webhooks.try_out: "test"}
-        name = names.get(function, function.__name__.replace("_", "-"))
-        app.command(function, name=name, usage=_usage(f"webhook {name}", operands))
-    return app
-
-
 def _connection_last(words: Sequence[str]) -> list[str]:
     """The same words, with those that say which service behind the command they belong to."""
     end = words.index("--") if "--" in words else len(words)
@@ -321,7 +209,7 @@ def _connection_last(words: Sequence[str]) -> list[str]:
     rest = iter(words[:end])
     for word in rest:
         name, equals, _ = word.partition("=")
-        if name not in connection.OPTIONS:
+        if name not in CONNECTION_OPTIONS:
             command.append(word)
         elif equals:
             moved.append(word)
@@ -341,7 +229,7 @@ def _status(error: ForewarnError) -> int:
     return next(status for family, status in STATUS_OF.items() if isinstance(error, family))
 
 
-def _fault(error: CycloptsError) -> str:
+def _complaint(error: CycloptsError) -> str:
     if isinstance(error, UnknownCommandError) and error.unused_tokens:
         # Its own words would load every command there is.
         return _no_command(error.unused_tokens[0], error.app)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import tomllib
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
@@ -11,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from forewarn.config.places import Place
-from forewarn.config.tables import Fault, Faults, Faulty, Table, parse_toml, shown
+from forewarn.config.tables import Fault, Faults, Faulty, Table, shown
 from forewarn.core.names import HostName, MachineName, ScopeId
 from forewarn.core.periods import TERMINATE_NOTICE_MAX, TERMINATE_NOTICE_MIN, Periods, spell
 from forewarn.core.rosters import Declaration
@@ -87,6 +89,17 @@ class FleetFile:
     periods: Periods = field(default_factory=Periods)
     subscription_id: str = SUBSCRIPTION_DEFAULT
 
+    @property
+    def machine_names(self) -> tuple[str, ...]:
+        """Every machine, by a name that is nobody else's: its own, or else with its scope's."""
+        found = [
+            (machine.name, f"{declared.scope.id}/{machine.name}")
+            for declared in self.declarations
+            for machine in declared.scope.machines
+        ]
+        count = Counter(name.lower() for name, _ in found)
+        return tuple(name if count[name.lower()] == 1 else whole for name, whole in found)
+
 
 def load_fleet(path: Path, default_enabling: Enabling = Enabling.ON_REQUEST) -> FleetFile:
     """The fleet that is written in a file.
@@ -122,17 +135,36 @@ def parse_fleet(
     faults = Faults()
     top = Table(_TOP, parse_toml(text, name), (), faults)
     top.refuse_unknown(_MEMBERS)
+    fleet = fleet_in(top, default_enabling)
+    faults.raise_any(name, text)
+    return fleet
+
+
+def fleet_in(top: Table, default_enabling: Enabling) -> FleetFile:
+    """The fleet among the members of a file; what is wrong with it is noted with the table."""
     scopes = top.tables("scope", _SCOPE)
     owners: _Owners = {}
     declarations = tuple(_declaration(table, default_enabling, owners) for table in scopes)
     _refuse_same_scopes(scopes, declarations)
-    fleet = FleetFile(
+    return FleetFile(
         declarations=declarations,
         periods=_periods(top.table("periods", _PERIODS)),
         subscription_id=_subscription_id(top),
     )
-    faults.raise_any(name, text)
-    return fleet
+
+
+def parse_toml(text: str, name: str) -> Mapping[str, object]:
+    """The members of a text, which errors call by the given name. Raises: Malformed."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        what, _, where = str(error).removesuffix(")").rpartition(" (at ")
+        found = re.match(r"line (\d+)", where)
+        line = text.count("\n") + 1 if found is None else int(found[1])
+        raise Faulty(f"{name}:{line}: not TOML: {what}: mend it at {where}") from error
+    except (RecursionError, ValueError) as error:
+        # What tomllib lets through: brackets without end, and numbers of thousands of digits.
+        raise Faulty(f"{name}:1: not TOML: {error}: mend it") from error
 
 
 def _periods(table: Table) -> Periods:

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Final, NamedTuple
 
+from forewarn.core.events import EventType
 from forewarn.core.names import EventId, MachineName
 from forewarn.core.orders import Order, Progress, Report
 from forewarn.core.rosters import Declaration
@@ -56,7 +57,8 @@ _Key = tuple[EventId, MachineName]
 class SimulatedFabric:
     """A fabric without machines. An order runs for as long as it says, by the given clock.
 
-    Unless `takes` says how long: then every order runs for that.
+    Unless `takes` says how long: then every order runs for that. What is said of one machine with
+    `take` wins over both.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class SimulatedFabric:
         # Guards all that follows.
         self._lock = threading.Lock()
         self._behaviours: dict[MachineName, Behaviour] = {}
+        self._taking: dict[tuple[MachineName, EventType], timedelta] = {}
         # When each order that was not seen to end will be over, as the clock's elapsed time.
         self._running: dict[_Key, timedelta] = {}
         self._over: OrderedDict[_Key, Report] = OrderedDict()
@@ -92,7 +95,8 @@ class SimulatedFabric:
             if behaviour is Behaviour.REFUSES:
                 raise Refused(f"{order.machine} refuses to {order.impact.value.lower()}")
             self._impacts.append(Impact(order, self._clock.now()))
-            takes = order.duration if self._takes is None else self._takes
+            usual = order.duration if self._takes is None else self._takes
+            takes = self._taking.get((order.machine, order.impact), usual)
             self._running[key] = self._clock.elapsed() + takes
             if len(self._running) > self._remembered_max:
                 # Nobody asked how they ended: events that were overtaken, for one.
@@ -115,6 +119,11 @@ class SimulatedFabric:
         with self._lock:
             self._settle([key for key in self._running if key[1] == machine])
             self._behaviours[machine] = behaviour
+
+    def take(self, machine: MachineName, impact: EventType, takes: timedelta) -> None:
+        """Tell a machine how long this impact on it takes, for orders that are begun from now on."""
+        with self._lock:
+            self._taking[machine, impact] = takes
 
     def finish(self, event: EventId, machine: MachineName) -> None:
         """End a running order now, whatever the machine's behaviour.

@@ -72,6 +72,11 @@ class Board:
         self.posting: Callable[[ScopeId], Posting | None] = self._postings.get
         self._watchers: list[Callable[[ScopeId], None]] = []
 
+    @property
+    def scopes(self) -> tuple[ScopeId, ...]:
+        """All that have a posting."""
+        return tuple(self._postings.copy())
+
     def watch(self, watcher: Callable[[ScopeId], None]) -> None:
         """Have this called, in the posting thread, when a scope's document is another one."""
         self._watchers.append(watcher)

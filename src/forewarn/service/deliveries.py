@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from http import HTTPStatus
 
@@ -28,6 +28,8 @@ class Delivery:
     change: ChangeId
     headers: tuple[tuple[str, str], ...]
     body: bytes
+    # What it tells; None: nothing.
+    entry: Entry | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ class Writer:
             group, _, name = entry.scope.partition("/")
             scope = Scope(name=name, resource_group=group)
         message = cloud_events.message(webhook, change, entry, scope, self.subscription)
-        return _signed(webhook, change, message, at)
+        return replace(_signed(webhook, change, message, at), entry=entry)
 
     def trial(self, webhook: Webhook, change: ChangeId, at: datetime) -> Delivery:
         """A message that tells of nothing."""

@@ -77,6 +77,11 @@ class Directory:
             raise Refused(f"{name} is the name of several VMs: say which of {choices}")
         return found[0]
 
+    def shortest(self, name: str) -> str:
+        """A machine's own name, or its whole one if that is shared. Raises: Unknown, Refused."""
+        scope, machine = self.machine(name)
+        return machine if len(self.namesakes(machine)) == 1 else f"{scope}/{machine}"
+
     def machines(self, names: Sequence[str]) -> list[tuple[ScopeId, MachineName]]:
         """Several machines. Raises: Unknown, with all names that nothing has; Refused."""
         found: list[tuple[ScopeId, MachineName]] = []

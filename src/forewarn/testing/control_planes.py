@@ -36,6 +36,7 @@ from forewarn.web.arm_calls import ArmParts
 from forewarn.web.control_parts import ControlParts
 from forewarn.web.counters import Counters
 from forewarn.web.emulator import EmulatorParts
+from forewarn.web.faults import Faults
 from forewarn.web.streaming import Pace
 from forewarn.web.visits import VisitorsBook
 from forewarn.wiring.carrying import assemble_hooks
@@ -143,6 +144,9 @@ def control_parts(world: World, extras: Extras, hooks: Counts) -> ControlParts:
         behave=lambda machine, word: world.fabric.behave(
             parts.directory.machine(machine)[1], Behaviour(word)
         ),
+        take=lambda machine, impact, takes: world.fabric.take(
+            parts.directory.machine(machine)[1], impact, takes
+        ),
     )
 
 
@@ -156,7 +160,7 @@ def faces(world: World, extras: Extras) -> Faces:
         logins=door.logins,
         webhooks=hooks.parts,
         arm=arm_parts(world),
-        emulator=emulator_parts(),
+        emulator=emulator_parts(world),
     )
 
 
@@ -172,11 +176,19 @@ def arm_parts(world: World) -> ArmParts:
     )
 
 
-def emulator_parts() -> EmulatorParts:
+def emulator_parts(world: World) -> EmulatorParts:
     """What the emulator's paths stand on, beside a world: its time is not the world's."""
     clock = PacedClock(NOON, speed=0)
     time = EmptyTime(clock)
-    return EmulatorParts(time=time, visitors=VisitorsBook(clock), reset=lambda _seed: time)
+    return EmulatorParts(
+        time=time,
+        visitors=VisitorsBook(clock),
+        faults=Faults(clock, speed=0),
+        machine=world.parts.directory.shortest,
+        reset=lambda _seed: time,
+        metadata="http://127.0.0.1:80",
+        machines={},
+    )
 
 
 class ControlPlane:

@@ -19,6 +19,8 @@ class EmulatorProcess:
 
     def __init__(self, log: Path, *options: str) -> None:
         command = [sys.executable, "-m", "forewarn", "emulate", "--json", *options]
+        # Where its terminal would be.
+        self.log = log
         with log.open("ab") as out:
             self.process = subprocess.Popen(  # noqa: S603 - our own program
                 command, stdout=subprocess.PIPE, stderr=out, text=True

@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Self, TypeVar
 
 from forewarn.testing.worlds import World
 from forewarn.web.counters import Counters
+from forewarn.web.faults import Faults
 from forewarn.web.limits import Limits
 from forewarn.web.listeners import Bound, Listener, bind
 from forewarn.web.metadata import STRICT, Manners
@@ -22,6 +23,8 @@ from forewarn.web.server import MetadataServer
 PATIENCE: Final = timedelta(seconds=10)
 RECEIVE_BYTES: Final = 8192
 ANYWHERE: Final = (Listener("127.0.0.1", 0),)
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +121,7 @@ class Endpoint:
         listeners: Sequence[Listener] = ANYWHERE,
         limits: Limits | None = None,
         manners: Manners = STRICT,
+        faults: Faults | None = None,
         new_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop,
     ) -> None:
         self._loop = new_loop()
@@ -137,6 +141,7 @@ class Endpoint:
             subscription_id="00000000-0000-0000-0000-000000000000",
             log=logging.getLogger("forewarn.testing.endpoints"),
             manners=manners,
+            faults=faults,
         )
 
     def __enter__(self) -> Self:
@@ -164,6 +169,15 @@ class Endpoint:
     def guest(self, address: str, *, listener: int = 0) -> Guest:
         """A new connection from this address, which must be one of loopback."""
         return Guest(self.places[listener], address)
+
+    def do(self, step: Callable[[], T]) -> T:
+        """Have a step taken in the endpoint's thread; what it returned."""
+
+        async def take() -> T:
+            return step()
+
+        taking = asyncio.run_coroutine_threadsafe(take(), self._loop)
+        return taking.result(PATIENCE.total_seconds())
 
     def _end(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)

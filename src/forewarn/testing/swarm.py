@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Final
 
 from forewarn.networks.links import ENDPOINT
-from forewarn.testing.namespaces import PATH, Namespace, NamespaceGuest, plug
+from forewarn.testing.networks import PATH, Namespace, NamespaceGuest, plug
 from forewarn.testing.processes import ServiceProcess
 
 GUESTS_MAX: Final = 250 * 250

@@ -189,9 +189,13 @@ def _refuse_target(file: Path) -> None:
 
 def _behave(parts: ControlParts, call: Call) -> Answer:
     asked = wire.load(wire.Behavior, call.body)
-    if parts.behave is None:
+    taking = asked.taking
+    if parts.behave is None or parts.take is None:
         raise Unknown("this service has no simulated fabric: its VMs behave as they do")
-    parts.behave(asked.machine, asked.behavior)
+    if asked.behavior is not None:
+        parts.behave(asked.machine, asked.behavior)
+    if taking is not None:
+        parts.take(asked.machine, *taking)
     return reply(forms.NothingForm())
 
 
@@ -355,7 +359,8 @@ ROWS: Final = (
         _behave,
         Described(
             name="behave",
-            summary="Tell a VM of the simulated fabric what to do with its orders.",
+            summary="Tell a VM of the simulated fabric what to do with its orders, or how long those "
+            "of one type take.",
             asks=wire.Behavior,
             answers={HTTPStatus.OK: forms.NothingForm},
             refusals=_UNKNOWN,

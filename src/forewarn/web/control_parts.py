@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 
+from forewarn.core.events import EventType
 from forewarn.core.journal import Actor
 from forewarn.core.ledgers import Ledger
 from forewarn.core.names import ScopeId
@@ -57,6 +59,8 @@ class ControlParts:
     hooks: Counts = field(default_factory=Counts)
     # Tells a VM of the simulated fabric how to behave; None where the fabric is real.
     behave: Callable[[str, str], None] | None = None
+    # Tells it how long an impact on it takes; None likewise.
+    take: Callable[[str, EventType, timedelta], None] | None = None
 
     @cached_property
     def metrics(self) -> Metrics:

@@ -1,11 +1,11 @@
-"""The emulator under /fabric/v1/emulator: its clock, its chance, and what guests asked.
+"""The emulator under /fabric/v1/emulator: its clock, its chance, its faults, and what guests asked.
 
-Only an emulator has these paths. They let whoever tests a handler tell time what to do.
+Only an emulator has these paths. They let whoever tests a handler tell time what to do, and what to go wrong.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
@@ -14,12 +14,22 @@ from typing import Final, Protocol
 from forewarn.core.rights import Right
 from forewarn.web.calls import Answer, Call, reply
 from forewarn.web.described import Described
+from forewarn.web.faults import Fault, Faults
 from forewarn.web.routes import Route
 from forewarn.web.rows import Row, routes_of
 from forewarn.web.visits import Visit, VisitorsBook
 from forewarn.wire import control as wire
 from forewarn.wire import emulator as forms
-from forewarn.wire.emulator import AdvancedForm, ClockForm, RequestForm, RequestsForm
+from forewarn.wire.control_forms import NothingForm
+from forewarn.wire.emulator import (
+    AddressesForm,
+    AdvancedForm,
+    ClockForm,
+    FaultForm,
+    FaultsForm,
+    RequestForm,
+    RequestsForm,
+)
 
 
 class Time(Protocol):
@@ -53,9 +63,15 @@ class EmulatorParts:
 
     time: Time
     visitors: VisitorsBook
+    faults: Faults
+    # What a machine is called whose name was given. Raises: Unknown, Refused.
+    machine: Callable[[str], str]
     # Begins anew: with ids from this seed, or from the one that it was started with, if any.
     # Returns the new world's time. Raises: Refused.
     reset: Callable[[int | None], Time]
+    # Where guests are heard: the address that knows machines by theirs, and one that plays each.
+    metadata: str
+    machines: Mapping[str, str]
 
 
 def _clock(parts: EmulatorParts, _call: Call) -> Answer:
@@ -91,6 +107,47 @@ def _requests(parts: EmulatorParts, _call: Call) -> Answer:
     return reply(RequestsForm(requests=[_request(v) for v in visits], forgotten=forgotten))
 
 
+def _addresses(parts: EmulatorParts, _call: Call) -> Answer:
+    return reply(AddressesForm(metadata=parts.metadata, machines=parts.machines))
+
+
+def _faults(parts: EmulatorParts, _call: Call) -> Answer:
+    return reply(FaultsForm(faults=[_fault(fault) for fault in parts.faults.in_force]))
+
+
+def _add_fault(parts: EmulatorParts, call: Call) -> Answer:
+    asked = wire.load(forms.Wrong, call.body)
+    fault = parts.faults.add(
+        asked.kind,
+        machine=None if asked.machine is None else parts.machine(asked.machine),
+        times=asked.times,
+        lasts=asked.lasts,
+        delay=asked.delay,
+    )
+    return reply(_fault(fault), status=HTTPStatus.CREATED)
+
+
+def _remove_fault(parts: EmulatorParts, call: Call) -> Answer:
+    parts.faults.remove(call.names["fault"])
+    return reply(NothingForm())
+
+
+def _clear_faults(parts: EmulatorParts, _call: Call) -> Answer:
+    parts.faults.clear()
+    return reply(NothingForm())
+
+
+def _fault(fault: Fault) -> FaultForm:
+    return FaultForm(
+        id=fault.id,
+        kind=fault.kind.value,
+        machine=fault.machine,
+        times=fault.times,
+        until=fault.until,
+        delay_seconds=fault.delay.total_seconds(),
+    )
+
+
 def _shown(time: Time) -> Answer:
     return reply(ClockForm(now=time.now(), speed=time.speed))
 
@@ -98,16 +155,17 @@ def _shown(time: Time) -> Answer:
 def _request(visit: Visit) -> RequestForm:
     return RequestForm(
         at=visit.at,
-        machine=None if visit.caller is None else visit.caller.machine,
+        machine=visit.machine,
         address=visit.address,
-        method="" if visit.decision is None else visit.decision.method,
-        route="" if visit.decision is None else visit.decision.route,
+        method=visit.method,
+        route=visit.route,
         api_version=visit.api_version,
         status=visit.status,
     )
 
 
 _PATH: Final = "/fabric/v1/emulator"
+_DONE: Final = {HTTPStatus.OK: NothingForm}
 _CLOCK: Final = {HTTPStatus.OK: ClockForm}
 
 ROWS: Final = (
@@ -154,7 +212,7 @@ ROWS: Final = (
         _reset,
         Described(
             name="resetEmulator",
-            summary="Begin anew: the fleet as it was at the start, no events, no requests.",
+            summary="Begin anew: the fleet as it was at the start, no events, no requests, no faults.",
             asks=wire.Nothing,
             answers=_CLOCK,
         ),
@@ -181,6 +239,56 @@ ROWS: Final = (
             summary="List the last requests of guests, oldest first.",
             answers={HTTPStatus.OK: RequestsForm},
         ),
+    ),
+    Row(
+        "GET",
+        f"{_PATH}/addresses",
+        Right.OPERATE,
+        _addresses,
+        Described(
+            name="listAddresses",
+            summary="List where guests ask: one address that knows VMs by theirs, and one for "
+            "each VM, which plays it.",
+            answers={HTTPStatus.OK: AddressesForm},
+        ),
+    ),
+    Row(
+        "GET",
+        f"{_PATH}/faults",
+        Right.OPERATE,
+        _faults,
+        Described(
+            name="listFaults",
+            summary="List what goes wrong on purpose now, oldest first.",
+            answers={HTTPStatus.OK: FaultsForm},
+        ),
+    ),
+    Row(
+        "POST",
+        f"{_PATH}/faults",
+        Right.OPERATE,
+        _add_fault,
+        Described(
+            name="addFault",
+            summary="Have something go wrong, for a VM or all, so many times or for so long.",
+            asks=forms.Wrong,
+            answers={HTTPStatus.CREATED: FaultForm},
+            refusals=frozenset({HTTPStatus.NOT_FOUND}),
+        ),
+    ),
+    Row(
+        "DELETE",
+        f"{_PATH}/faults",
+        Right.OPERATE,
+        _clear_faults,
+        Described(name="clearFaults", summary="End all faults.", answers=_DONE),
+    ),
+    Row(
+        "DELETE",
+        f"{_PATH}/faults/{{fault}}",
+        Right.OPERATE,
+        _remove_fault,
+        Described(name="removeFault", summary="End a fault.", answers=_DONE),
     ),
 )
 

@@ -16,6 +16,7 @@ import asyncio
 import os
 import select
 import socket
+import struct
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from typing import Final
@@ -31,6 +32,8 @@ _WRITABLE: Final = select.EPOLLOUT
 _HEARING: Final = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET
 # What has waited for the guest goes on as soon as most of it is gone.
 _RELIEF: Final = 4
+# Linger, for no time at all.
+_AT_ONCE: Final = struct.pack("ii", 1, 0)
 
 
 class Hall:
@@ -226,6 +229,13 @@ class Link(ABC):
             self._descriptor = -1
             self._unsent = b""
             self.is_hearing = False
+
+    def reset(self) -> None:
+        """Hang up so that the guest is not told of an end, but of a reset."""
+        if self._descriptor >= 0:
+            with suppress(OSError), socket.socket(fileno=os.dup(self._descriptor)) as ours:
+                ours.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+        self.drop()
 
     def _leave(self, descriptor: int) -> None:
         # Once the guest sees the end, it does not count any more: it may come again at once.

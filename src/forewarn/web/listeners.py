@@ -80,6 +80,13 @@ def bind(listeners: Sequence[Listener]) -> tuple[Bound, ...]:
     return tuple(bound)
 
 
+def adopt(descriptor: int) -> socket.socket:
+    """A socket that was bound elsewhere, as we use those that are bound here."""
+    bound = socket.socket(fileno=descriptor)
+    _tune(bound)
+    return bound
+
+
 def spell(host: str, port: int) -> str:
     """An address and a port as one word."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -107,11 +114,7 @@ def _bind(listener: Listener) -> Bound:
     bound = socket.socket(family, kind, protocol)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        # Connections inherit these.
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, KERNEL_BUFFER_BYTES)
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, KERNEL_BUFFER_BYTES)
-        # An answer is one write; nothing is gained by holding its end back.
-        bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        _tune(bound)
         if family == socket.AF_INET6:
             # So that the same port can be had for both kinds of address, each by its own listener.
             bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
@@ -119,7 +122,6 @@ def _bind(listener: Listener) -> Bound:
             name = listener.device.encode()
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, name)
         bound.bind(address)
-        bound.settimeout(0)
     except OSError as error:
         bound.close()
         raise _sorted(where, error) from error
@@ -141,6 +143,15 @@ def _named(listener: Listener, port: int) -> str:
     # Two hosts in namespaces may well have devices of one name, for a machine that moves.
     inside = "" if listener.namespace is None else f"{listener.namespace}/"
     return f"{where}%{inside}{listener.device}"
+
+
+def _tune(bound: socket.socket) -> None:
+    # Connections inherit these.
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, KERNEL_BUFFER_BYTES)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, KERNEL_BUFFER_BYTES)
+    # An answer is one write; nothing is gained by holding its end back.
+    bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    bound.settimeout(0)
 
 
 def _sorted(where: str, error: OSError) -> ForewarnError:

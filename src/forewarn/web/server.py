@@ -13,7 +13,7 @@ import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from http import HTTPStatus
 from itertools import islice
@@ -22,31 +22,31 @@ from typing import Final
 from forewarn.core.names import Incarnation, ScopeId
 from forewarn.ports.clock import Clock
 from forewarn.ports.identities import Caller, Identities
-from forewarn.service.board import Board
+from forewarn.service.board import Board, Posting
 from forewarn.service.desk import Desk
-from forewarn.web import listeners, metadata
+from forewarn.web import metadata
 from forewarn.web.backroom import Backroom, Tray
 from forewarn.web.connection import Connection
 from forewarn.web.counters import Counters
 from forewarn.web.door import Door
+from forewarn.web.faults import Faults
 from forewarn.web.gate import Admission, Gate
 from forewarn.web.hall import Hall
 from forewarn.web.hatch import Answer, Hatch
 from forewarn.web.limits import Limits, connections_max
-from forewarn.web.listeners import Bound, Listener
+from forewarn.web.listeners import Bound
 from forewarn.web.memo import Heads, Memo
 from forewarn.web.messages import Ending, Reply
 from forewarn.web.metadata import OTHER, STRICT, Decision, Manners, ReadDocument, StartEvents
 from forewarn.web.phases import Phase
 from forewarn.web.responses import Responses
 from forewarn.web.roll import Roll
-from forewarn.web.visits import VisitorsBook, named, not_at_once, origin
+from forewarn.web.strikes import Strikes
+from forewarn.web.visits import Strangers, VisitorsBook, named, not_at_once, origin
 from forewarn.web.waiting import Waiter, WaitingRoom
 from forewarn.wire import refusals
 from forewarn.wire.refusals import Refusal
 
-# Addresses of strangers that are named in the log, each once.
-STRANGERS_NAMED_MAX: Final = 1000
 # Waiting guests that are told of a change in one turn of the loop.
 TOLD_AT_ONCE: Final = 250
 
@@ -69,6 +69,7 @@ class MetadataServer:
         log: logging.Logger,
         manners: Manners = STRICT,
         visitors: VisitorsBook | None = None,
+        faults: Faults | None = None,
     ) -> None:
         self.limits = limits
         self.manners = manners
@@ -79,7 +80,6 @@ class MetadataServer:
         self._identities = identities
         self._board = board
         self._counters = counters
-        # Whoever is written down takes the long way: the hatch keeps no book.
         self._visitors = visitors
         self._clock = clock
         self._subscription_id = subscription_id
@@ -87,8 +87,17 @@ class MetadataServer:
         self._responses = Responses()
         self._hatch = Hatch(identities, board, desk.attendance, self._responses, counters, clock)
         self.recall: Callable[[bytes], Decision | None] = self.memo.recall
+        # What goes wrong on purpose.
+        self._strikes: Strikes | None = None
+        self._send: Callable[[Connection, bytes, Ending], None] = Connection.send
+        if faults is not None:
+            self._strikes = Strikes(
+                faults, identities, board, self._responses,
+                clock=clock, wake=self._note_change, log=log,
+            )  # fmt: skip
+            self._send = self._strikes.send
         self._waiting = WaitingRoom()
-        self._strangers: set[str] = set()
+        self._strangers = Strangers(log)
         self._backroom = Backroom(limits.workers, self._note_quiet)
         self._roll = Roll(self._backroom, desk, counters, log)
         self._approvals: Tray[tuple[Caller, bytes], Reply | Exception] = Tray(
@@ -96,7 +105,7 @@ class MetadataServer:
             partial(metadata.start_each, desk=desk),
             lot_max=limits.approvals_together_max,
         )
-        self._doors: dict[str, Door] = {}
+        self._doors: list[Door] = []
         self._hall: Hall | None = None
         self._sweeping: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -104,12 +113,6 @@ class MetadataServer:
         self._quiet = asyncio.Event()
 
     # -- beginning and end -------------------------------------------------------------------
-
-    async def start(self, wanted: Sequence[Listener]) -> tuple[Bound, ...]:
-        """Listen on all of these addresses, or none. Raises: Refused, Unavailable."""
-        bound = listeners.bind(wanted)
-        await self.serve(bound)
-        return bound
 
     async def serve(self, bound: Sequence[Bound]) -> None:
         """Answer on addresses that were taken before, and see to it that they are closed."""
@@ -121,32 +124,31 @@ class MetadataServer:
         for place in bound:
             self.open(place)
 
-    def open(self, place: Bound) -> None:
-        """Answer at one more address, too."""
-        assert self._loop is not None, "serve first"
-        answer = self._hatch.at(place.name) if self._visitors is None else not_at_once
+    def open(self, place: Bound) -> Door:
+        """Answer at this address too, until the door is closed; in the loop's thread."""
+        assert self._loop is not None, "see serve"
+        # Whoever is written down, or struck, takes the long way: the hatch knows neither.
+        is_simple = self._visitors is None and self._strikes is None
+        answer = self._hatch.at(place.name) if is_simple else not_at_once
         door = Door(self, place, self._loop, answer)
         door.open()
-        self._doors[place.name] = door
+        self._doors.append(door)
         extra = {"action": "listen", "listener": place.name}
         self._log.info("listening on %s", place.name, extra=extra)
-
-    def shut(self, place: Bound) -> None:
-        """Answer at an address no more; whoever is inside may finish."""
-        self._doors.pop(place.name).close()
-        extra = {"action": "shut", "listener": place.name}
-        self._log.info("no longer listening on %s", place.name, extra=extra)
+        return door
 
     async def stop(self, grace: timedelta) -> None:
         """Take no more requests, finish what is under way, and close; cut it off after a while."""
         self._stopping = True
-        for door in self._doors.values():
+        for door in self._doors:
             door.close()
-        for connection in self._waiting.connections:
-            connection.is_last = True
-            self.end_wait(connection)
+        # First of all: whoever was delayed must not be told to wait now.
         for connection in self._connections():
             connection.retire()
+        for connection in self._waiting.connections:
+            self.end_wait(connection)
+        if self._strikes is not None:
+            self._strikes.end_delays()
         self._note_quiet()
         with suppress(TimeoutError):
             async with asyncio.timeout(grace.total_seconds()):
@@ -164,9 +166,13 @@ class MetadataServer:
     def _connections(self) -> tuple[Connection, ...]:
         return tuple(v for v in self.gate.visitors if isinstance(v, Connection))
 
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing that was asked is still to be committed."""
+        return self._backroom.is_quiet and self._approvals.is_empty
+
     def _note_quiet(self) -> None:
-        is_quiet = self._backroom.is_quiet and self._approvals.is_empty
-        if self._stopping and not self.gate.visitors and is_quiet:
+        if self._stopping and not self.gate.visitors and self.is_quiet:
             self._quiet.set()
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -175,10 +181,14 @@ class MetadataServer:
         self.look_at_the_clock()
         self.gate.sweep(loop.time())
 
-    def look_at_the_clock(self) -> None:
-        """Take note of the time, as is done every now and then; in the loop's thread."""
+    def look_at_the_clock(self) -> datetime | None:
+        """Take note of the time, as is done every now and then; in the loop's thread.
+
+        The instant at which it should be looked at again, if that matters.
+        """
         self._responses.date(self._clock.now())
         self._hatch.look_at_the_clock(self.limits.sweep)
+        return None if self._strikes is None else self._strikes.look_at_the_clock()
 
     # -- what doors ask ----------------------------------------------------------------------
 
@@ -205,11 +215,19 @@ class MetadataServer:
 
     def take(self, connection: Connection, decision: Decision, body: bytes) -> None:
         """Answer a request, now or later."""
+        if self._strikes is None or not self._strikes.delay(
+            connection, partial(self._take_up, connection, decision, body)
+        ):
+            self._take_up(connection, decision, body)
+
+    def _take_up(self, connection: Connection, decision: Decision, body: bytes) -> None:
         try:
             caller = self._identities.identify(connection.listener, connection.address)
             action = decision.action
             if caller is None:
                 self._turn_away(connection, decision)
+            elif self._strikes is not None and (reply := self._strikes.instead(caller)) is not None:
+                self._reply(connection, decision, reply)
             elif isinstance(action, ReadDocument):
                 self._read(connection, decision, action, caller)
             elif isinstance(action, StartEvents):
@@ -229,8 +247,7 @@ class MetadataServer:
     def refuse(self, connection: Connection, refusal: Refusal) -> None:
         """Answer what is no request, or one too many, and hang up."""
         self._count(connection, None, refusal.status)
-        reply = metadata.refused(refusal)
-        connection.send_off(self._responses.response(reply, _CLOSE))
+        connection.send_off(self._responses.response(metadata.refused(refusal), _CLOSE))
 
     def end_wait(self, connection: Connection) -> None:
         """Answer a long poll with what there is."""
@@ -245,14 +262,14 @@ class MetadataServer:
             self._turn_away(connection, waiter.decision)
             return
         scope, decision = caller.scope, waiter.decision
-        posting = self._board.posting(scope)
-        assert posting is not None, "identities know only scopes that were posted"
+        posting = self._posting(scope)
         # `*` names any document; whoever waited for another one is shown it all the same.
         is_news = (scope, posting.document.incarnation) != (waiter.scope, waiter.incarnation)
         if is_news:
             ending = _CLOSE if connection.is_last else decision.ending
             self._count(connection, decision, 200)
-            connection.send(self._responses.news(waiter.action, scope, posting, ending), ending)
+            response = self._responses.news(waiter.action, scope, posting, ending)
+            self._send(connection, response, ending)
         else:
             self._show(connection, decision, waiter.action, scope)
 
@@ -276,17 +293,19 @@ class MetadataServer:
             reply = replace(reply, body=b"")
         ending = _CLOSE if connection.is_last else decision.ending
         self._count(connection, decision, reply.status)
-        connection.send(self._responses.response(reply, ending), ending)
+        self._send(connection, self._responses.response(reply, ending), ending)
+
+    def _posting(self, scope: ScopeId) -> Posting:
+        """What guests of a scope are shown."""
+        posting = self._board.posting(scope)
+        assert posting is not None, "identities know only scopes that were posted"
+        return posting if self._strikes is None else self._strikes.shown(scope, posting)
 
     def _turn_away(self, connection: Connection, decision: Decision) -> None:
         self._counters.strangers += 1
-        address = connection.address
-        if address not in self._strangers and len(self._strangers) < STRANGERS_NAMED_MAX:
-            self._strangers.add(address)
-            extra = {"action": "stranger", **origin(connection)}
-            self._log.warning("%s is no VM of the fleet, and was turned away", address, extra=extra)
+        self._strangers.name(connection)
         connection.is_last = True
-        self._reply(connection, decision, metadata.refused(refusals.stranger(address)))
+        self._reply(connection, decision, metadata.refused(refusals.stranger(connection.address)))
 
     def _read(
         self, connection: Connection, decision: Decision, action: ReadDocument, caller: Caller
@@ -307,18 +326,16 @@ class MetadataServer:
     def _show(
         self, connection: Connection, decision: Decision, action: ReadDocument, scope: ScopeId
     ) -> None:
-        posting = self._board.posting(scope)
-        assert posting is not None, "identities know only scopes that were posted"
+        posting = self._posting(scope)
         ending = _CLOSE if connection.is_last else decision.ending
         status, response = self._responses.document(action, scope, posting, ending)
         self._count(connection, decision, status)
-        connection.send(response, ending)
+        self._send(connection, response, ending)
 
     def _show_or_wait(
         self, connection: Connection, decision: Decision, action: ReadDocument, scope: ScopeId
     ) -> None:
-        posting = self._board.posting(scope)
-        assert posting is not None, "identities know only scopes that were posted"
+        posting = self._posting(scope)
         must_wait = action.wait and not connection.is_last and metadata.is_known(action, posting)
         if not must_wait or connection.phase is not Phase.ANSWERING:
             self._show(connection, decision, action, scope)
@@ -333,15 +350,14 @@ class MetadataServer:
 
     def _note_change(self, scope: ScopeId) -> None:
         """Another document is up; told in whichever thread posted it."""
-        assert self._loop is not None
+        if self._loop is None:
+            return
         # Whoever commits after the endpoint's end has nobody to wake.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._wake, scope)
 
     def _wake(self, scope: ScopeId) -> None:
-        posting = self._board.posting(scope)
-        assert posting is not None, "it was posted before it was told"
-        incarnation = posting.document.incarnation
+        incarnation = self._posting(scope).document.incarnation
         self._tell(iter(self._waiting.behind(scope, incarnation)), incarnation)
 
     def _tell(self, guests: Iterator[Connection], incarnation: Incarnation) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,6 +13,8 @@ from forewarn.ports.identities import Caller
 from forewarn.web.metadata import Decision, ReadDocument
 
 KEPT_MAX: Final = 10_000
+# Addresses of strangers that are named in the log, each once.
+STRANGERS_NAMED_MAX: Final = 1000
 
 
 class Visitor(Protocol):
@@ -34,6 +37,19 @@ class Visit:
     # None: what came was no request.
     decision: Decision | None
     status: int
+
+    @property
+    def machine(self) -> str | None:
+        """Who asked; None: a stranger."""
+        return None if self.caller is None else self.caller.machine
+
+    @property
+    def method(self) -> str:
+        return "" if self.decision is None else self.decision.method
+
+    @property
+    def route(self) -> str:
+        return "" if self.decision is None else self.decision.route
 
     @property
     def api_version(self) -> str | None:
@@ -67,6 +83,22 @@ class VisitorsBook:
     def count(self) -> int:
         """All that there were."""
         return self._count
+
+
+class Strangers:
+    """Names in the log who is turned away, within limits."""
+
+    def __init__(self, log: logging.Logger) -> None:
+        self._log = log
+        self._named: set[str] = set()
+
+    def name(self, visitor: Visitor) -> None:
+        """Name somebody who is none of our machines, once."""
+        address = visitor.address
+        if address not in self._named and len(self._named) < STRANGERS_NAMED_MAX:
+            self._named.add(address)
+            extra = {"action": "stranger", **origin(visitor)}
+            self._log.warning("%s is no VM of the fleet, and was turned away", address, extra=extra)
 
 
 def origin(visitor: Visitor) -> dict[str, str]:

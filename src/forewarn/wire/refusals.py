@@ -64,6 +64,7 @@ TARGET_TOO_LONG: Final = _refusal(414, "Request target too long")
 THROTTLED: Final = _refusal(429, "Too many requests", Retry_After="1")
 HEADERS_TOO_LARGE: Final = _refusal(431, "Request header fields too large")
 BROKEN: Final = _refusal(500, "Internal server error. Try again later")
+AWAY: Final = _refusal(503, "Service unavailable. Try again later")
 # Never a false 200: an approval counts only once it is on disk.
 STORE_AWAY: Final = _refusal(
     503, "Service unavailable. The approval is not confirmed: try again", Retry_After="1"

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from queue import SimpleQueue
 from typing import Final
 
@@ -23,8 +24,10 @@ from forewarn.ports.hooks import Post
 from forewarn.service.courier import Courier, Rounds
 from forewarn.service.deliveries import Counts, Delivery, Writer, carry
 from forewarn.service.webhooks import Webhooks
+from forewarn.web.faults import Faults
 from forewarn.web.webhooks import WebhookParts
 from forewarn.wiring.assembly import Assembly
+from forewarn.wiring.mishaps import Mishaps
 
 CARRIERS: Final = 8
 SLEEP_SECONDS_MAX: Final = 1.0
@@ -88,8 +91,15 @@ class Carriers:
         assembly: Assembly,
         log: logging.Logger,
         on_crash: Callable[[], object],
+        faults: Faults | None = None,
     ) -> None:
         self.hooks = hooks
+        self._carry_out: Callable[[Delivery], str] = partial(carry, hooks.post)
+        # What goes wrong on purpose.
+        self._mishaps: Mishaps | None = None
+        if faults is not None:
+            self._mishaps = Mishaps(faults, hooks.post, hooks.sent.put, log)
+            self._carry_out = self._mishaps.carry
         self._log = log
         self._on_crash = on_crash
         self._stopping = threading.Event()
@@ -128,7 +138,7 @@ class Carriers:
 
     def _carry(self) -> None:
         while (delivery := self.hooks.sent.get()) is not None:
-            why = carry(self.hooks.post, delivery)
+            why = self._carry_out(delivery)
             self.hooks.courier.came_back(delivery, why)
             self._alarm.set()
 
@@ -142,6 +152,8 @@ class Carriers:
                 self._stopping.wait(SLEEP_SECONDS_MAX)
                 continue
             self._tell(rounds)
+            if self._mishaps is not None:
+                self._mishaps.look_at_the_clock()
             self._alarm.wait(_seconds(rounds.wait))
 
     def _tell(self, rounds: Rounds) -> None:

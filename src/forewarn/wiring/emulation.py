@@ -9,7 +9,7 @@ tests a handler certificates, and each start the time that making them takes.
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -29,6 +29,8 @@ from forewarn.stores.sqlite import SqliteStore
 from forewarn.trust.passes import Pass
 from forewarn.trust.tokens import PassingTokens
 from forewarn.web.emulator import EmulatorParts, Time
+from forewarn.web.faults import Faults
+from forewarn.web.listeners import Bound
 from forewarn.web.visits import VisitorsBook
 from forewarn.wiring.assembly import Assembly
 from forewarn.wiring.directories import DataDirectory
@@ -98,6 +100,7 @@ class EmulatedGround:
             backup=backup,
             speed=self.speed,
             visitors=VisitorsBook(clock),
+            faults=Faults(clock, speed=self.speed),
         )
 
     def door(self, assembly: Assembly, _subscription_id: str) -> Doorkeeper:
@@ -109,13 +112,23 @@ class EmulatedGround:
         footing: Footing,
         assembly: Assembly,
         workers: Workers,
-        tell_guests: Callable[[], None],
+        tell_guests: Callable[[], datetime | None],
         reset: Callable[[int | None], Time],
+        bound: Sequence[Bound],
     ) -> EmulatorParts | None:
         assert isinstance(footing.clock, PacedClock), "see footing"
         assert footing.visitors is not None, "see footing"
+        assert footing.faults is not None, "see footing"
         keeper = Timekeeper(footing.clock, workers, assembly.desk, assembly.store, tell_guests)
-        return EmulatorParts(time=keeper, visitors=footing.visitors, reset=self._guarded(reset))
+        return EmulatorParts(
+            time=keeper,
+            visitors=footing.visitors,
+            faults=footing.faults,
+            machine=assembly.directory.shortest,
+            reset=self._guarded(reset),
+            metadata=bound[0].url,
+            machines={p.machine: p.url for p in bound if p.machine is not None},
+        )
 
     def _guarded(self, reset: Callable[[int | None], Time]) -> Callable[[int | None], Time]:
         return reset if self.kept is None else _refuse_reset

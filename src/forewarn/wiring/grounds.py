@@ -6,25 +6,33 @@ There are two kinds of it: `RealGround` is that of `forewarn serve`, and `wiring
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from forewarn.clocks import SystemClock
+from forewarn.errors import ForewarnError
 from forewarn.ids import RandomIds
 from forewarn.ports.clock import Clock
 from forewarn.ports.ids import Ids
 from forewarn.ports.store import Store
 from forewarn.stores.sqlite import SqliteStore
 from forewarn.web.emulator import EmulatorParts, Time
+from forewarn.web.faults import Faults
+from forewarn.web.listeners import Bound
 from forewarn.web.visits import VisitorsBook
 from forewarn.wiring.assembly import Assembly
 from forewarn.wiring.directories import DataDirectory
 from forewarn.wiring.trust import Doorkeeper, Tls, TrustSettings, keep_door
 from forewarn.wiring.working import Workers
+
+RENEW_SECONDS: Final = 24 * 60 * 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +47,8 @@ class Footing:
     speed: float = 1.0
     # Where the requests of guests are written down, if anywhere.
     visitors: VisitorsBook | None = None
+    # What goes wrong on purpose, if anything ever does.
+    faults: Faults | None = None
 
 
 class Entrance(Protocol):
@@ -88,13 +98,15 @@ class Ground(Protocol):
         footing: Footing,
         assembly: Assembly,
         workers: Workers,
-        tell_guests: Callable[[], None],
+        tell_guests: Callable[[], datetime | None],
         reset: Callable[[int | None], Time],
+        bound: Sequence[Bound],
         /,
     ) -> EmulatorParts | None:
         """What lets callers tell time what to do; None where nobody can.
 
-        `tell_guests` has the guests' endpoint look at the clock; `reset` begins another run.
+        `tell_guests` has the guests' endpoint look at the clock, and says when it should again;
+        `reset` begins another run; `bound` is where guests are heard.
         """
         ...
 
@@ -126,7 +138,23 @@ class RealGround:
         _footing: Footing,
         _assembly: Assembly,
         _workers: Workers,
-        _tell_guests: Callable[[], None],
+        _tell_guests: Callable[[], datetime | None],
         _reset: Callable[[int | None], Time],
+        _bound: Sequence[Bound],
     ) -> EmulatorParts | None:
         return None
+
+
+async def keep_trust(entrance: Entrance, door: Doorkeeper, log: logging.Logger) -> None:
+    """Look at the certificate each day: a service may well run for longer than it lasts."""
+    if entrance.context is None:
+        return
+    # What the first call would otherwise wait for, and the guests with it.
+    await asyncio.to_thread(door.tokens.warm_up)
+    while True:
+        await asyncio.sleep(RENEW_SECONDS)
+        try:
+            if await asyncio.to_thread(entrance.renew):
+                log.info("the certificate was renewed", extra={"action": "renewed"})
+        except ForewarnError as error:
+            log.warning(str(error), extra={"action": "not_renewed"})

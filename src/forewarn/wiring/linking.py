@@ -24,6 +24,7 @@ from forewarn.networks.namespaces import inside
 from forewarn.networks.responder import Responder, link_of
 from forewarn.ports.identities import Identities
 from forewarn.web import listeners
+from forewarn.web.door import Door
 from forewarn.web.listeners import Bound, Listener
 
 LOOK_SECONDS: Final = 2.0
@@ -34,12 +35,8 @@ OLD_PORT: Final = 8080
 class Guests(Protocol):
     """The guests' endpoint, as a link needs it."""
 
-    def open(self, place: Bound) -> None:
-        """Answer at one more address."""
-        ...
-
-    def shut(self, place: Bound) -> None:
-        """Answer at an address no more; whoever is inside may finish."""
+    def open(self, place: Bound) -> Door:
+        """Answer at one more address, until the door is closed; whoever is inside may finish."""
         ...
 
 
@@ -106,8 +103,9 @@ class Links:
     """The listeners on a host's links. All of it happens in the loop's thread."""
 
     def __init__(
-        self, networks: Networks, book: AddressBook, guests: Guests, log: logging.Logger
+        self, networks: Networks, book: Identities, guests: Guests, log: logging.Logger
     ) -> None:
+        assert isinstance(book, AddressBook), "the network alone says who calls"
         self._networks = networks
         self._book = book
         self._guests = guests
@@ -199,8 +197,14 @@ class Links:
         with inside(wanted.namespace):
             (place,) = listeners.bind((listener,))
         self._confine(wanted, place)
-        self._guests.open(place)
-        return _Stand(index, lambda: self._guests.shut(place), place)
+        door = self._guests.open(place)
+
+        def close() -> None:
+            door.close()
+            extra = {"action": "shut", "listener": place.name}
+            self._log.info("no longer listening on %s", place.name, extra=extra)
+
+        return _Stand(index, close, place)
 
     def _confine(self, wanted: _Wanted, place: Bound) -> None:
         known = [

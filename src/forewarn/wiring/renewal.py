@@ -9,14 +9,18 @@ import asyncio
 import gc
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from forewarn.web.emulator import Time
 from forewarn.web.listeners import Bound
+from forewarn.web.server import MetadataServer
 from forewarn.wiring.running import Running, Switchboard
 
 GRACE: Final = timedelta(seconds=10)
+# How often to look whether the guests' endpoint has committed what it was asked, up to a second.
+QUIET_SECONDS: Final = 0.001
+QUIET_LOOKS_MAX: Final = 1000
 
 
 class Renewal:
@@ -58,10 +62,19 @@ class Renewal:
             return running.emulator.time
 
 
-def in_the_loop(loop: asyncio.AbstractEventLoop, step: Callable[[], None]) -> None:
-    """Have a step taken in the loop's thread, and wait until it was. Called from any other."""
+def tell_guests(loop: asyncio.AbstractEventLoop, guests: MetadataServer) -> datetime | None:
+    """Have the guests' endpoint look at the clock, and finish what that has it do.
 
-    async def take() -> None:
-        step()
+    The instant at which it should look again, if that matters. Called from any thread but the loop's.
+    """
 
-    asyncio.run_coroutine_threadsafe(take(), loop).result()
+    async def look() -> datetime | None:
+        again = guests.look_at_the_clock()
+        # What was delayed until now may have been an approval.
+        for _ in range(QUIET_LOOKS_MAX):
+            if guests.is_quiet:
+                break
+            await asyncio.sleep(QUIET_SECONDS)
+        return again
+
+    return asyncio.run_coroutine_threadsafe(look(), loop).result()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from forewarn.clocks import PacedClock
 from forewarn.ports.store import Cursor, Store
@@ -17,6 +17,19 @@ LOOKS_MAX: Final = 10_000
 PAGE: Final = 1000
 
 
+class _Due(NamedTuple):
+    """When something will be due, as far as anything is known to."""
+
+    # By the rules.
+    wake: datetime | None
+    # A guest's request that was delayed until then.
+    late: datetime | None
+
+    @property
+    def first(self) -> datetime | None:
+        return min((instant for instant in self if instant is not None), default=None)
+
+
 class Timekeeper:
     """Moves a clock from one wake to the next, so that nothing is done late or skipped."""
 
@@ -26,9 +39,9 @@ class Timekeeper:
         workers: Workers,
         desk: Desk,
         store: Store,
-        tell_guests: Callable[[], None],
+        tell_guests: Callable[[], datetime | None],
     ) -> None:
-        """`tell_guests` has the guests' endpoint look at the clock, and returns when it has."""
+        """`tell_guests` has the guests' endpoint look at the clock, and says when it should again."""
         self._clock = clock
         self._workers = workers
         self._desk = desk
@@ -51,32 +64,41 @@ class Timekeeper:
     def advance(self, until: datetime) -> bool:
         with self._advancing:
             # What was due before is not what the advance brings.
-            wake = self._workers.settle()
+            due = self._begin()
             begun = self._store.head()
-            while wake is not None and wake <= until:
-                wake = self._step_to(wake)
-            self._step_to(until)
+            while (instant := due.first) is not None and instant <= until:
+                due = self._step_to(instant, due)
+            self._clock.advance_to(until)
+            self._workers.settle()
             self._tell_guests()
             return self._has_news(begun)
 
     def advance_to_next(self) -> bool:
         with self._advancing:
-            wake = self._workers.settle()
+            due = self._begin()
             begun = self._store.head()
             for _ in range(LOOKS_MAX):
+                instant = due.first
                 # What ended is forgotten some day; that is nothing to wait for.
-                if wake is None or not any(placed.event.is_open for placed in self._desk.events()):
+                if instant is None or not any(p.event.is_open for p in self._desk.events()):
                     break
-                wake = self._step_to(wake)
+                due = self._step_to(instant, due)
                 if self._has_news(begun):
                     break
             self._tell_guests()
             return self._has_news(begun)
 
-    def _step_to(self, instant: datetime) -> datetime | None:
-        """Let it be that instant, and do what is due then; when more will be due."""
+    def _begin(self) -> _Due:
+        """Do what is due now; when more will be."""
+        late = self._tell_guests()
+        return _Due(self._workers.settle(), late)
+
+    def _step_to(self, instant: datetime, due: _Due) -> _Due:
+        """Let it be that instant, and do what is due then; when more will be."""
         self._clock.advance_to(instant)
-        return self._workers.settle()
+        # Guests are not asked at each step: that would take longer than the step.
+        is_awaited = due.late is not None and due.late <= instant
+        return self._begin() if is_awaited else _Due(self._workers.settle(), due.late)
 
     def _has_news(self, since: Cursor) -> bool:
         """Whether the journal tells of anything: what only tidies up is not written there."""

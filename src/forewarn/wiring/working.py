@@ -63,11 +63,16 @@ class Workers:
         for thread in self._threads:
             thread.start()
 
+    def start_conducting(self) -> None:
+        """The same over a store that nobody else writes to: there is nothing to follow."""
+        self._threads[0].start()
+
     def stop(self) -> None:
         """Finish the step under way, and end."""
         self.dismiss()
         for thread in self._threads:
-            thread.join()
+            if thread.ident is not None:
+                thread.join()
 
     def dismiss(self) -> None:
         """Let the threads come to their end, and do not wait for it."""
