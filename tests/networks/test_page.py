@@ -43,7 +43,9 @@ def test_what_the_page_says_can_be_typed(tmp_path: Path) -> None:
     path = os.pathsep.join(map(os.path.abspath, sys.path))
     command.write_text(f'#!/bin/sh\nPYTHONPATH="{path}" exec "{sys.executable}" -m forewarn "$@"\n')
     command.chmod(0o755)
-    begin = f'set -euo pipefail\ncd "{tmp_path}"\nPATH="{command.parent}:$PATH"\n'
+    # Whatever fails, nothing is left running.
+    begin = "trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n"
+    begin += f'set -euo pipefail\ncd "{tmp_path}"\nPATH="{command.parent}:$PATH"\n'
     with Namespace() as host:
         host.ip("link set lo up", "link add br0 type bridge")
 

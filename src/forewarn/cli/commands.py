@@ -68,8 +68,8 @@ def register(app: App, words: Sequence[str]) -> None:
         name = function.__name__.replace("_", "-")
         app.command(function, name=name, usage=_usage(name, operands), help_epilogue="")
     groups = (
-        *(_clock(), _emulator(), _fault(), _fleet(), _host(words), _journal(), _principal()),
-        *(_scenario(words), _webhook()),
+        *(_clock(), _emulator(), _fault(), _fleet(), _host(words), _journal()),
+        *(_principal(), _scenario(words), _webhook()),
     )
     for group in groups:
         app.command(group)
@@ -127,6 +127,7 @@ def _host(words: Sequence[str]) -> App:
             f"forewarn.cli.host:{name}",
             name=name,
             usage=_usage(f"host {name}", operands),
+            # A summary would take the place of the command's own page.
             help=None if name in words else summary,
         )
     return app

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from forewarn.config.places import Place
-from forewarn.config.tables import Fault, Faults, Faulty, Table, parse_toml, shown
+from forewarn.config.tables import Fault, Faults, Faulty, Table, shown
 from forewarn.core.names import HostName, MachineName, ScopeId
 from forewarn.core.periods import TERMINATE_NOTICE_MAX, TERMINATE_NOTICE_MIN, Periods, spell
 from forewarn.core.rosters import Declaration
@@ -150,6 +151,20 @@ def fleet_in(top: Table, default_enabling: Enabling) -> FleetFile:
         periods=_periods(top.table("periods", _PERIODS)),
         subscription_id=_subscription_id(top),
     )
+
+
+def parse_toml(text: str, name: str) -> Mapping[str, object]:
+    """The members of a text, which errors call by the given name. Raises: Malformed."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        what, _, where = str(error).removesuffix(")").rpartition(" (at ")
+        found = re.match(r"line (\d+)", where)
+        line = text.count("\n") + 1 if found is None else int(found[1])
+        raise Faulty(f"{name}:{line}: not TOML: {what}: mend it at {where}") from error
+    except (RecursionError, ValueError) as error:
+        # What tomllib lets through: brackets without end, and numbers of thousands of digits.
+        raise Faulty(f"{name}:1: not TOML: {error}: mend it") from error
 
 
 def _periods(table: Table) -> Periods:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Final
 
-from forewarn.config.fleets import read_fleet
+from forewarn.config.fleets import parse_toml, read_fleet
 from forewarn.config.places import Place
-from forewarn.config.tables import Fault, Faults, Table, parse_toml, shown
+from forewarn.config.tables import Fault, Faults, Table, shown
 from forewarn.errors import Malformed
 from forewarn.networks.links import (
     ENDPOINT,

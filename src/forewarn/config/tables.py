@@ -7,8 +7,6 @@ of it can still be looked at.
 from __future__ import annotations
 
 import json
-import re
-import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -202,20 +200,6 @@ class Table:
         remedy = f"did you mean {shown(near[0])}?" if near else f"give {_listed(values)}"
         self.fault(key, f"{key} has no value {shown(value)}", remedy)
         return None
-
-
-def parse_toml(text: str, name: str) -> Mapping[str, object]:
-    """The members of a text, which errors call by the given name. Raises: Faulty."""
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        what, _, where = str(error).removesuffix(")").rpartition(" (at ")
-        found = re.match(r"line (\d+)", where)
-        line = text.count("\n") + 1 if found is None else int(found[1])
-        raise Faulty(f"{name}:{line}: not TOML: {what}: mend it at {where}") from error
-    except (RecursionError, ValueError) as error:
-        # What tomllib lets through: brackets without end, and numbers of thousands of digits.
-        raise Faulty(f"{name}:1: not TOML: {error}: mend it") from error
 
 
 def shown(value: object) -> str:

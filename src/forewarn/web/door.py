@@ -83,15 +83,11 @@ class Door:
         self._place.socket.listen(BACKLOG)
         self._listen()
 
-    @property
-    def is_open(self) -> bool:
-        return self._place.socket.fileno() >= 0
-
     def close(self) -> None:
-        """Let nobody in any more; whoever is inside may finish."""
+        """Let nobody in any more."""
         if self._resuming is not None:
             self._resuming.cancel()
-        if self.is_open:
+        if self._place.socket.fileno() >= 0:
             self._loop.remove_reader(self._place.socket.fileno())
             self._place.socket.close()
 

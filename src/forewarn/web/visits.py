@@ -39,6 +39,19 @@ class Visit:
     status: int
 
     @property
+    def machine(self) -> str | None:
+        """Who asked; None: a stranger."""
+        return None if self.caller is None else self.caller.machine
+
+    @property
+    def method(self) -> str:
+        return "" if self.decision is None else self.decision.method
+
+    @property
+    def route(self) -> str:
+        return "" if self.decision is None else self.decision.route
+
+    @property
     def api_version(self) -> str | None:
         """The version in which a document was asked for, if one was."""
         action = None if self.decision is None else self.decision.action

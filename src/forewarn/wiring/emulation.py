@@ -126,8 +126,8 @@ class EmulatedGround:
             faults=footing.faults,
             machine=assembly.directory.shortest,
             reset=self._guarded(reset),
-            metadata=f"http://{bound[0].name}",
-            machines={p.machine: f"http://{p.name}" for p in bound if p.machine is not None},
+            metadata=bound[0].url,
+            machines={p.machine: p.url for p in bound if p.machine is not None},
         )
 
     def _guarded(self, reset: Callable[[int | None], Time]) -> Callable[[int | None], Time]:

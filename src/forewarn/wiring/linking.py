@@ -36,7 +36,7 @@ class Guests(Protocol):
     """The guests' endpoint, as a link needs it."""
 
     def open(self, place: Bound) -> Door:
-        """Answer at one more address, until its door is closed."""
+        """Answer at one more address, until the door is closed; whoever is inside may finish."""
         ...
 
 
@@ -103,8 +103,9 @@ class Links:
     """The listeners on a host's links. All of it happens in the loop's thread."""
 
     def __init__(
-        self, networks: Networks, book: AddressBook, guests: Guests, log: logging.Logger
+        self, networks: Networks, book: Identities, guests: Guests, log: logging.Logger
     ) -> None:
+        assert isinstance(book, AddressBook), "the network alone says who calls"
         self._networks = networks
         self._book = book
         self._guests = guests
@@ -228,14 +229,6 @@ class Links:
             responder.close()
 
         return _Stand(index, close)
-
-
-def links_of(
-    networks: Networks, identities: Identities, guests: Guests, log: logging.Logger
-) -> Links:
-    """The links of a service, not open yet."""
-    assert isinstance(identities, AddressBook), "who comes over a link is known by its address"
-    return Links(networks, identities, guests, log)
 
 
 def warn_of_strangers(identities: Identities, bound: Sequence[Bound], log: logging.Logger) -> None:

@@ -43,7 +43,7 @@ from forewarn.wiring.garbage import uncollected
 from forewarn.wiring.grounds import Entrance, Footing, RealGround, keep_trust
 from forewarn.wiring.hosting import Hosting, Threads, open_hosting, warn_without_hosts
 from forewarn.wiring.lanes import Lanes
-from forewarn.wiring.linking import Links, links_of, load_links, warn_of_strangers
+from forewarn.wiring.linking import Links, load_links, warn_of_strangers
 from forewarn.wiring.renewal import GRACE, Renewal, tell_guests
 from forewarn.wiring.running import Running, Switchboard
 from forewarn.wiring.settings import ServeSettings, Serving
@@ -102,8 +102,8 @@ class _Serve:
                 build_app(board, board), control_socket, entrance.context
             )
             await board.running.open(self._renewal.places if self._ground.is_renewable else bound)
-            known, guests = board.running.assembly.identities, board.running.guests
-            links = links_of(networks, known, guests, self._log)
+            running = board.running
+            links = Links(networks, running.assembly.identities, running.guests, self._log)
             stack.callback(links.close)
             links.open()
             serving_control = asyncio.create_task(control_server.serve())
