@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -15,8 +16,13 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def daemons() -> Iterator[tuple[QemuHost, QemuHost]]:
+    from forewarn.fabrics.libvirt.link import run_callbacks  # noqa: PLC0415
     from forewarn.testing.qemu_hosts import QemuHost  # noqa: PLC0415
 
+    # Connections of whoever does not hear what hosts tell die after a while.
+    stopping = threading.Event()
+    hearing = threading.Thread(target=run_callbacks, args=(stopping,))
+    hearing.start()
     hosts = (QemuHost(f"fwa{os.getpid()}", 1), QemuHost(f"fwb{os.getpid()}", 2))
     try:
         hosts[0].tie(hosts[1])
@@ -26,6 +32,8 @@ def daemons() -> Iterator[tuple[QemuHost, QemuHost]]:
     finally:
         for host in hosts:
             host.close()
+        stopping.set()
+        hearing.join()
 
 
 @pytest.fixture

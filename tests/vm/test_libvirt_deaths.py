@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +12,6 @@ libvirt = pytest.importorskip(
 )
 
 from forewarn.core.events import EventType
-from forewarn.fabrics.libvirt.link import run_callbacks
 from forewarn.testing.hypervisors import FELT_BY, Feelings, ours, wait_until
 from forewarn.testing.processes import ServiceProcess
 from forewarn.testing.qemu_hosts import QemuHost, bare_xml, why_not
@@ -23,17 +20,12 @@ pytestmark = [pytest.mark.vm, pytest.mark.skipif(bool(why_not()), reason=why_not
 
 
 @pytest.fixture
-def feelings(hosts: tuple[QemuHost, QemuHost]) -> Iterator[Feelings]:
-    stopping = threading.Event()
-    thread = threading.Thread(target=run_callbacks, args=(stopping,))
-    thread.start()
+def feelings(hosts: tuple[QemuHost, QemuHost]) -> Feelings:
     made = Feelings()
     hosts[0].run(bare_xml("web-0", metadata=ours("spot='yes'")))
     for host in hosts:
         host.feel(made)
-    yield made
-    stopping.set()
-    thread.join()
+    return made
 
 
 def steps_left(data: Path) -> int | None:

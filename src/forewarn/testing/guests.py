@@ -1,22 +1,27 @@
 """A guest for real machines in tests: Debian's cloud kernel, busybox, and one script that tells of itself.
 
 Everything it has to say goes to its serial port, a line each: which boot it is, what it finds on its disks,
-and a beat twice a second. It obeys the power button. It is made of Debian's packages, which are downloaded
-and taken apart, never installed.
+a beat twice a second, and what it reads at 169.254.169.254 if it was given an address. It approves every event it
+reads of, and obeys the power button. It may be told to try and pass for a neighbor once. It is made of
+Debian's packages, which are downloaded and taken apart, never installed.
 """
 
 from __future__ import annotations
 
 import gzip
+import hashlib
+import json
 import subprocess
 import sys
 import tarfile
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from email.utils import parsedate_to_datetime
 from io import BytesIO
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import Any, Final
 
 KERNEL_OF: Final = "linux-image-cloud-amd64"
 BUSYBOX: Final = "busybox-static"
@@ -28,6 +33,9 @@ MODULES: Final = (
     "virtio_pci_legacy_dev",
     "virtio_pci",
     "virtio_blk",
+    "failover",
+    "net_failover",
+    "virtio_net",
     "button",
     "evdev",
 )
@@ -52,7 +60,40 @@ for disk in vda vdb; do
   fi
 done
 tell boot $boot
-while :; do tell beat $boot; sleep 0.5; done
+
+told() { sed -n "s/.*forewarn.$1=\\([^ ]*\\).*/\\1/p" /proc/cmdline; }
+endpoint=http://169.254.169.254/metadata
+events="$endpoint/scheduledevents?api-version=2020-07-01"
+name="$endpoint/instance/compute/name?api-version=2021-02-01&format=text"
+speak_from() {
+  ip addr flush dev eth0; ip addr add $1/32 dev eth0
+  ip link set eth0 up; ip route add 169.254.169.254 dev eth0
+}
+# Its own option for that is broken in Debian's busybox.
+ask() { timeout 5 wget -q -S -O - --header 'Metadata: true' "$@" 2>/head; }
+poll() {
+  document=$(ask "$events") || { tell unanswered; return; }
+  tell poll $boot $(cut -d' ' -f1 /proc/uptime) $(sed -n 's/^ *Date: *//p' /head | tr -d '\\r')
+  tell document "$document"
+  for event in $(echo "$document" | grep -o '"EventId":"[^}]*"EventStatus":"Scheduled"' | cut -d'"' -f4); do
+    ask --post-data "{\\"StartRequests\\":[{\\"EventId\\":\\"$event\\"}]}" "$events" && tell approved $event
+  done
+}
+address=$(told address) neighbor=$(told neighbor)
+if [ -n "$address" ]; then
+  speak_from $address
+  tell name $(ask "$name")
+fi
+if [ -n "$neighbor" ]; then
+  speak_from $neighbor
+  tell passed for $(ask "$name" || grep -o 'HTTP/.*' /head || echo nobody)
+  speak_from $address
+fi
+while :; do
+  tell beat $boot
+  [ -n "$address" ] && poll
+  sleep 0.5
+done
 """
 
 
@@ -63,13 +104,27 @@ class Guest:
     kernel: Path
     initrd: Path
 
-    @property
-    def boot_xml(self) -> str:
-        """For a domain's <os>."""
+    def boot_xml(self, **told: str) -> str:
+        """For a domain's <os>; the guest is told its `address`, and a `neighbor` to pass for."""
+        words = ["console=ttyS0", "quiet", *(f"forewarn.{key}={told[key]}" for key in told)]
         return (
             f"<kernel>{self.kernel}</kernel><initrd>{self.initrd}</initrd>"
-            "<cmdline>console=ttyS0 quiet</cmdline>"
+            f"<cmdline>{' '.join(words)}</cmdline>"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Poll:
+    """An answer to a guest: in which boot, at which time of its own, and at which of the service's."""
+
+    boot: str
+    uptime: timedelta
+    date: datetime
+
+    @property
+    def began(self) -> datetime:
+        """When it booted, if its time has never stood still."""
+        return self.date - self.uptime
 
 
 class Diary:
@@ -102,10 +157,26 @@ class Diary:
     def beats(self) -> list[str]:
         return self.said("beat")
 
+    @property
+    def polls(self) -> list[Poll]:
+        """The times when it was answered."""
+        found = [line.split(" ", 2) for line in self.said("poll")]
+        return [
+            Poll(boot, timedelta(seconds=float(uptime)), parsedate_to_datetime(date))
+            for boot, uptime, date in found
+        ]
+
+    @property
+    def documents(self) -> list[Any]:
+        """What it read, oldest first."""
+        return [json.loads(line) for line in self.said("document")]
+
 
 def guest(directory: Path) -> Guest:
     """The guest that is kept in a directory; made there if it is not. Needs apt and a network."""
-    made = Guest(directory / "vmlinuz", directory / "initrd.gz")
+    # Another script is another guest.
+    mark = hashlib.sha256(f"{_INIT}{MODULES}".encode()).hexdigest()[:12]
+    made = Guest(directory / "vmlinuz", directory / f"initrd-{mark}.gz")
     if not (made.kernel.exists() and made.initrd.exists()):
         directory.mkdir(parents=True, exist_ok=True)
         _make(made)

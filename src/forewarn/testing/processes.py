@@ -97,6 +97,17 @@ def log_in(base: str, ca: Path, client_id: str, client_secret: str) -> HttpReply
     )
 
 
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command line."""
+    return subprocess.run(  # noqa: S603 - our own command
+        [sys.executable, "-m", "forewarn", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
 class ServiceProcess:
     """`forewarn serve` over one data directory; survives as many deaths as a test wants."""
 
@@ -286,13 +297,7 @@ class ServiceProcess:
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """The command line, against this service."""
-        return subprocess.run(  # noqa: S603 - our own command
-            [sys.executable, "-m", "forewarn", *arguments, "--data", str(self.data)],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
+        return run(*arguments, "--data", str(self.data))
 
     def json(self, *arguments: str) -> Any:  # noqa: ANN401 - whatever the command said
         """The command line's --json output; it must succeed."""
