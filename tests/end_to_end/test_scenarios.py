@@ -250,6 +250,27 @@ def test_after_a_step_that_is_refused_nothing_is_played(
     assert lines[-1] == "NOT KEPT: 1 failed, 0 kept; 1 steps were not played"
 
 
+def test_two_vms_of_one_name_are_told_apart(emulators: Emulators) -> None:
+    machine = '[[scope]]\nname = "{0}"\n[[scope.machine]]\nname = "vm"\nhost = "h"\n'
+    one = 'vm = "default/one/vm"\n'
+    steps = [
+        '[[step]]\nannounce = "Freeze"\nhost = "h"\nstarted_for = "1m"\nas = ["first", "second"]\n',
+        '[[step]]\nexpect = "Scheduled"\nevent = "second"\n',
+        f'[[step]]\nexpect = "gone"\nevent = "second"\n{one}',
+        '[[step]]\nexpect = "Scheduled"\nevent = "first"\nresources = "default/one/vm"\n',
+        f'[[step]]\napprove = "first"\n{one}',
+        f'[[step]]\nexpect = "approval"\nevent = "first"\nwithin = "1m"\n{one}',
+    ]
+    text = "".join([machine.format("one"), machine.format("two"), *steps])
+    scenario = parse_scenario(text, "mine.toml", "mine")
+    client = client_of(emulators(scenario.fleet_toml))
+
+    played = list(Player(client, scenario, client.clock()).play())
+
+    assert [step.outcome for step in played].count(Outcome.KEPT) == 4, played
+    assert played[1].what == "default/two/vm to read second as Scheduled"
+
+
 # -- faults -------------------------------------------------------------------------------------
 
 
@@ -429,13 +450,21 @@ def test_a_service_that_is_no_emulator_is_left_alone(
         (["--port", "70000"], "--port 70000"),
     ],
 )
-def test_why_no_emulator_could_be_started_is_said(
+def test_options_that_no_emulator_takes_cannot_be_understood(
     options: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["scenario", "run", "live-migration", *options]) == 3
+    assert main(["scenario", "run", "live-migration", *options]) == 2
+    assert capsys.readouterr().err.startswith(f"forewarn: {complaint}")
+
+
+def test_why_no_emulator_could_be_started_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert main(["scenario", "run", "live-migration", "--port", port]) == 3
+
     told = capsys.readouterr().err
-    assert "no emulator could be started" in told
-    assert complaint in told
+    assert told.startswith("forewarn: no emulator could be started: ")
+    assert port in told
 
 
 def test_an_emulator_that_dies_meanwhile_is_said_to_have(tmp_path: Path) -> None:

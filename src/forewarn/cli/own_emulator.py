@@ -15,15 +15,17 @@ from typing import Final, NoReturn
 
 from forewarn.cli.client import Client
 from forewarn.cli.transport import Service, Session, Transport
-from forewarn.errors import Refused
+from forewarn.errors import ForewarnError, Malformed, Refused
 
 STOP_SECONDS_MAX: Final = 10
+# As everywhere on the command line.
+CANNOT_BE_MEANT: Final = 2
 TERMINATED: Final = 128 + signal.SIGTERM
 
 
 @contextmanager
 def own_emulator(fleet_toml: str, options: Sequence[str]) -> Iterator[Client]:
-    """The way to an emulator of this fleet, started with these options. Raises: Refused."""
+    """The way to an emulator of this fleet, started with these options. Raises: Malformed, Refused."""
     with TemporaryDirectory(prefix="forewarn-scenario-") as directory, _ending_on_sigterm():
         fleet, log = Path(directory) / "fleet.toml", Path(directory) / "log"
         fleet.write_text(fleet_toml, encoding="utf-8")
@@ -36,7 +38,7 @@ def own_emulator(fleet_toml: str, options: Sequence[str]) -> Iterator[Client]:
             assert process.stdout is not None, "see Popen"
             line = process.stdout.readline()
             if not line:
-                raise Refused(f"no emulator could be started: {_last_words(log)}")
+                raise _refusal(process.wait(), _last_words(log))
             told = json.loads(line)
             remedy = "the scenario's own emulator has ended: play it again"
             service = Service(url=told["control"], token=told["token"], remedy=remedy)
@@ -60,6 +62,13 @@ def _ending_on_sigterm() -> Iterator[None]:
 
 def _exit(_number: int, _frame: object) -> NoReturn:
     sys.exit(TERMINATED)
+
+
+def _refusal(status: int, words: str) -> ForewarnError:
+    """Why there is no emulator: its options cannot be meant, or it cannot be where it is asked to."""
+    if status == CANNOT_BE_MEANT:
+        return Malformed(words)
+    return Refused(f"no emulator could be started: {words}")
 
 
 def _last_words(log: Path) -> str:

@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Final
 
 from forewarn.cli import guests, sights
-from forewarn.cli.answers import Clock, Event
+from forewarn.cli.answers import Clock, Event, Scope
 from forewarn.cli.client import Client
 from forewarn.cli.phrases import seconds, spell
 from forewarn.cli.sights import Sight
@@ -162,11 +162,16 @@ class Player:
 
     def _on_host(self, host: str) -> list[str]:
         return [
-            machine["name"]
+            self._whole(machine["name"], scope)
             for scope in self._client.fleet()["scopes"]
             for machine in scope["machines"]
             if machine["host"] == host
         ]
+
+    def _whole(self, machine: str, place: Event | Scope) -> str:
+        """The name of a machine that is nobody else's."""
+        is_known = machine.lower() in self._urls
+        return machine if is_known else f"{place['resource_group']}/{place['scope']}/{machine}"
 
     # -- what is expected ----------------------------------------------------------------------
 
@@ -180,7 +185,8 @@ class Player:
         return self._played(step, _verdict(sight), what, sight.seen)
 
     def _judge_event(self, step: ExpectEvent) -> Played:
-        readers = step.machines or tuple(self._events[step.event]["resources"])
+        event = self._events[step.event]
+        readers = step.machines or tuple(self._whole(name, event) for name in event["resources"])
         what = sights.expected_event(step, readers)
         sight = self._await(step, self._deadline(step), lambda: self._see_event(step, readers))
         if sight.is_early:

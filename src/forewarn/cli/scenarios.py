@@ -126,9 +126,9 @@ def _emulator(
     told = (connection.data, connection.endpoint, connection.credentials)
     around = (surroundings.data_directory, surroundings.endpoint)
     if all(one is None for one in (*told, *around)):
-        pace = options if "--speed" in options or "--clock" in options else []
-        rest = options if pace else [*options, "--clock", "manual"]
-        with own_emulator(scenario.fleet_toml, rest) as client:
+        if "--speed" not in options and "--clock" not in options:
+            options = [*options, "--clock", "manual"]
+        with own_emulator(scenario.fleet_toml, options) as client:
             yield client
         return
     if any(word in options for word in ("--clock", "--speed", "--port")):

@@ -8,6 +8,7 @@ world's own endpoint takes the connections.
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -73,8 +74,10 @@ class Command:
                 self.process: Final = subprocess.Popen(  # noqa: S603 - the user's own command
                     [sys.executable, "-I", "-S", script, number, *words],
                     env=env, cwd=cwd, stdin=stdin, stdout=stdout, stderr=stderr, text=True,
-                    pass_fds=[theirs.fileno()],
+                    pass_fds=[theirs.fileno()], start_new_session=True,
                 )  # fmt: skip
+            # What it will be; errors name it so.
+            self.process.args = words
             try:
                 ours.settimeout(START_SECONDS_MAX)
                 self._begin(ours, machine)
@@ -109,16 +112,21 @@ class Command:
         return self.process.communicate(said, timeout.total_seconds())
 
     def stop(self) -> int:
-        """Have it end, unless it has; the exit status."""
-        self.process.terminate()
+        """Have it end, unless it has, and whatever it started; the exit status."""
+        self._signal(signal.SIGTERM)
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(STOP_SECONDS_MAX)
-        self.process.kill()
+        self._signal(signal.SIGKILL)
         # Closes its pipes too.
         with self.process:
             pass
         self.close_door()
         return self.process.returncode
+
+    def _signal(self, number: signal.Signals) -> None:
+        # It leads a group of its own, whose number stays taken for as long as anybody is in it.
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, number)
 
     def close_door(self) -> None:
         """Let nobody else in from its network."""

@@ -26,7 +26,7 @@ from forewarn.core.events import ANNOUNCED_TYPES, Cause, EventSource, EventType
 from forewarn.core.journal import Actor, Role
 from forewarn.core.scopes import Enabling
 from forewarn.core.wishes import Wish
-from forewarn.errors import Malformed, Refused
+from forewarn.errors import Malformed, Refused, Unknown
 from forewarn.testing.emulated_events import Event
 from forewarn.testing.guest_faults import GuestFaults
 from forewarn.testing.namespaces import Command, NoNamespaces, Output
@@ -87,9 +87,12 @@ def emulated(
     Sets are "NAME:COUNT", such as "web:3" for web-0, web-1 and web-2. With a seed, ids of events and
     the time of the start are the same each time. Raises: Malformed.
     """
-    sketch = Sketch(
-        machines=vms, spots=spots, availability_sets=availability_sets, scale_sets=scale_sets
-    )
+    sets = {"availability_sets": availability_sets, "scale_sets": scale_sets}
+    for word, names in {"vms": vms, "spots": spots, **sets}.items():
+        if isinstance(names, str):
+            # Else each letter would be a VM.
+            raise Malformed(f'{word} is a list: write {word}=["{names}"]')
+    sketch = Sketch(machines=vms, spots=spots, **sets)
     with ServedWorld(_fleet(sketch, fleet), seed=seed) as world:
         yield ScheduledEvents(world)
 
@@ -220,12 +223,14 @@ class ScheduledEvents:
         by = timedelta(seconds=seconds, minutes=minutes, hours=hours, days=days)
         if by < timedelta():
             raise Malformed("time does not go back: give a length of time that is not negative")
-        self.advance_to(self.now + by)
+        self._world.time.advance(self.now + by)
 
     def advance_to(self, instant: datetime) -> None:
         """Let time pass up to an instant, such as an event's `not_before`. Raises: Malformed."""
         if instant.tzinfo is None:
             raise Malformed("an instant has a time zone: give it tzinfo=UTC")
+        if instant < self.now:
+            raise Malformed(f"time does not go back: it is {self.now:%Y-%m-%dT%H:%M:%SZ} already")
         self._world.time.advance(instant.astimezone(UTC))
 
     def advance_to_next(self) -> bool:
@@ -317,10 +322,16 @@ class ScheduledEvents:
 
     def _named(self, vm: str) -> str:
         """A VM by the name that is nobody else's, however it was called. Raises: Unknown, Refused."""
-        return self._world.assembly.directory.shortest(vm)
+        try:
+            return self._world.assembly.directory.shortest(vm)
+        except Unknown:
+            known = ", ".join(self.machines)
+            raise Unknown(
+                f"no VM {vm}: here there is {known}; the mark scheduled_events says which there are"
+            ) from None
 
     def _chosen(self, vms: tuple[str, ...]) -> tuple[str, ...]:
-        return vms or self.machines[:1]
+        return tuple(self._named(vm) for vm in vms) or self.machines[:1]
 
     def _only(self, wish: Wish) -> Event:
         """The event that a wish comes to. Raises: Malformed if it would be several."""

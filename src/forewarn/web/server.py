@@ -142,13 +142,13 @@ class MetadataServer:
         self._stopping = True
         for door in self._doors:
             door.close()
+        # First of all: whoever was delayed must not be told to wait now.
+        for connection in self._connections():
+            connection.retire()
         for connection in self._waiting.connections:
-            connection.is_last = True
             self.end_wait(connection)
         if self._strikes is not None:
             self._strikes.end_delays()
-        for connection in self._connections():
-            connection.retire()
         self._note_quiet()
         with suppress(TimeoutError):
             async with asyncio.timeout(grace.total_seconds()):

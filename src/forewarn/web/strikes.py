@@ -64,6 +64,8 @@ class Strikes:
         self._log = log
         self._late: dict[int, _Late] = {}
         self._delayed = 0
+        # There will be no later.
+        self._is_over = False
         # By fault, for each scope that was counted anew: the number that it had just before its 1.
         self._restarts: dict[str, dict[ScopeId, int]] = {}
         # The last posting of each scope, and the same with another number.
@@ -74,7 +76,7 @@ class Strikes:
 
     def delay(self, connection: Connection, then: Callable[[], None]) -> bool:
         """Have a request wait, if it is struck so; `then` takes it up. Whether it waits."""
-        fault = self._strike(_DELAYING, connection)
+        fault = None if self._is_over else self._strike(_DELAYING, connection)
         if fault is None:
             return False
         connection.suspend()
@@ -128,7 +130,8 @@ class Strikes:
         return None if due is None else self._clock.now() + (due - elapsed)
 
     def end_delays(self) -> None:
-        """Take up whatever waits: there will be no later."""
+        """Take up whatever waits, and have nothing wait from now on."""
+        self._is_over = True
         for number in tuple(self._late):
             self._take_up(number)
 
