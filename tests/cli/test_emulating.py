@@ -31,6 +31,17 @@ def test_options_that_make_no_sense_are_refused(
     assert complaint in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "words",
+    [["emulate", "--data", ""], ["emulate", "--data="], ["--data", "", "events"], ["demo", "--data="]],
+)
+def test_an_empty_directory_is_not_the_one_that_you_are_in(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    assert "--data is empty, is a variable not set?" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("words", [[], ["5m", "--next"], ["5m", "--to", "2030-01-01T00:00:00Z"]])
 def test_an_advance_says_how_far_in_one_way(
     words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]

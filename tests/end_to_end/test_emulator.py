@@ -251,11 +251,25 @@ def test_what_is_not_kept_is_gone_and_what_is_kept_is_there_again(tmp_path: Path
     assert found["EventId"] == event
 
 
-def test_ctrl_c_ends_it_cleanly(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_ctrl_c_or_the_end_of_its_terminal_ends_it_cleanly(tmp_path: Path, number: int) -> None:
     with EmulatorProcess(tmp_path / "log") as emulator:
-        emulator.process.send_signal(signal.SIGINT)
+        emulator.process.send_signal(number)
         assert emulator.process.wait(30) == 0
     assert not Path(emulator.told["data"]).exists()
+
+
+def test_who_starts_it_by_nohup_keeps_it(tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        emulator = EmulatorProcess(tmp_path / "log")
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    with emulator:
+        emulator.process.send_signal(signal.SIGHUP)
+        # Whatever signals there are, they are heard before the next request.
+        assert emulator.guest("vm-0").status == 200
+        assert emulator.guest("vm-0").status == 200
 
 
 def test_a_fleet_file_says_which_vms_there_are(tmp_path: Path) -> None:

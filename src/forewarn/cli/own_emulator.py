@@ -20,13 +20,14 @@ from forewarn.errors import ForewarnError, Malformed, Refused
 STOP_SECONDS_MAX: Final = 10
 # As everywhere on the command line.
 CANNOT_BE_MEANT: Final = 2
-TERMINATED: Final = 128 + signal.SIGTERM
+# As shells have it.
+BY_SIGNAL: Final = 128
 
 
 @contextmanager
 def own_emulator(fleet_toml: str, options: Sequence[str]) -> Iterator[Client]:
     """The way to an emulator of this fleet, started with these options. Raises: Malformed, Refused."""
-    with TemporaryDirectory(prefix="forewarn-scenario-") as directory, _ending_on_sigterm():
+    with TemporaryDirectory(prefix="forewarn-scenario-") as directory, _ending_on_signals():
         fleet, log = Path(directory) / "fleet.toml", Path(directory) / "log"
         fleet.write_text(fleet_toml, encoding="utf-8")
         command = [sys.executable, "-m", "forewarn", "emulate", "--json", "--fleet", str(fleet)]
@@ -48,20 +49,24 @@ def own_emulator(fleet_toml: str, options: Sequence[str]) -> Iterator[Client]:
 
 
 @contextmanager
-def _ending_on_sigterm() -> Iterator[None]:
-    """Whoever ends this process ends the emulator too."""
+def _ending_on_signals() -> Iterator[None]:
+    """Whoever ends this process, or closes its terminal, ends the emulator too."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, _exit)
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:
+            signal.signal(number, _exit)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
-def _exit(_number: int, _frame: object) -> NoReturn:
-    sys.exit(TERMINATED)
+def _exit(number: int, _frame: object) -> NoReturn:
+    sys.exit(BY_SIGNAL + number)
 
 
 def _refusal(status: int, words: str) -> ForewarnError:

@@ -289,10 +289,14 @@ class _Serve:
     def _watch_signals(self, loop: asyncio.AbstractEventLoop, board: Switchboard) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
-        loop.add_signal_handler(
-            signal.SIGHUP,
-            lambda: loop.run_in_executor(None, self._reload_and_log, board.running.assembly),
-        )
+        if not self._ground.ends_with_its_terminal:
+            loop.add_signal_handler(
+                signal.SIGHUP,
+                lambda: loop.run_in_executor(None, self._reload_and_log, board.running.assembly),
+            )
+        elif signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            # Ignored means: started by nohup.
+            loop.add_signal_handler(signal.SIGHUP, self._stop.set)
 
     def _reset(self, seed: int | None) -> Time:
         """Begin another run in the place of this one; called from any thread but the loop's."""
