@@ -33,7 +33,12 @@ def test_options_that_make_no_sense_are_refused(
 
 @pytest.mark.parametrize(
     "words",
-    [["emulate", "--data", ""], ["emulate", "--data="], ["--data", "", "events"], ["demo", "--data="]],
+    [
+        ["emulate", "--data", ""],
+        ["emulate", "--data="],
+        ["--data", "", "events"],
+        ["demo", "--data="],
+    ],
 )
 def test_an_empty_directory_is_not_the_one_that_you_are_in(
     words: list[str], capsys: pytest.CaptureFixture[str]

@@ -174,15 +174,18 @@ def test_requests_say_who_asked_what_and_when(emulator: EmulatorProcess) -> None
     emulator.guest("db", "POST", {"StartRequests": [{"EventId": event}]})
     request(emulator.told["machines"]["db"], "GET", f"{PATH}?api-version={VERSION}")
     request(emulator.told["metadata"], "GET", PATH, headers={"Metadata": "true"})
+    wrong = "/metadata/ScheduledEvent?api-version=1"
+    request(emulator.told["machines"]["db"], "GET", wrong, headers={"Metadata": "true"})
 
     seen = emulator.ask("GET", "/emulator/requests")["requests"]
 
-    asked = ("machine", "method", "route", "api_version", "status")
+    asked = ("machine", "method", "path", "route", "api_version", "status")
     assert [tuple(one[name] for name in asked) for one in seen] == [
-        ("web-1", "GET", "scheduledevents", VERSION, 200),
-        ("db", "POST", "scheduledevents", None, 200),
-        ("db", "GET", "scheduledevents", None, 400),
-        (None, "GET", "scheduledevents", None, 403),
+        ("web-1", "GET", PATH, "scheduledevents", VERSION, 200),
+        ("db", "POST", PATH, "scheduledevents", VERSION, 200),
+        ("db", "GET", PATH, "scheduledevents", VERSION, 400),
+        (None, "GET", PATH, "scheduledevents", None, 403),
+        ("db", "GET", "/metadata/ScheduledEvent", "other", "1", 404),
     ]
     first, second, *_ = (datetime.fromisoformat(one["at"]) for one in seen)
     assert second - first == timedelta(seconds=5)

@@ -23,7 +23,9 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "testing" / "scenarios.md"
 def test_no_block_reads_the_line_of_an_emulator_before_this_one() -> None:
     text = PAGE.read_text()
 
-    assert text.count("--json > emulator.json") == text.count("rm -f emulator.json\nforewarn emulate")
+    assert text.count("--json > emulator.json") == text.count(
+        "rm -f emulator.json\nforewarn emulate"
+    )
 
 
 def test_every_line_of_the_page_works_in_a_shell(tmp_path: Path) -> None:

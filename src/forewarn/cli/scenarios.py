@@ -24,7 +24,7 @@ from forewarn.config.durations import parse_duration
 from forewarn.config.scenarios import Scenario
 from forewarn.config.surroundings import Surroundings
 from forewarn.core.periods import spell
-from forewarn.errors import Malformed, Refused, Unknown
+from forewarn.errors import Malformed, Refused
 
 NOT_KEPT: Final = 1
 LOOK_SECONDS: Final = 0.1
@@ -162,10 +162,9 @@ def _refuse_unfit(client: Client, scenario: Scenario) -> None:
     """Refuse a service that is no emulator, or has not the scenario's VMs. Raises: Refused."""
     try:
         machines = client.addresses()["machines"]
-    except Unknown:
+    except Refused as error:
         raise Refused(
-            "that service is no emulator: start one with `forewarn emulate`, or leave out which "
-            "(--data, FOREWARN_DATA, …) to have one started"
+            f"{error}, or leave out which (--data, FOREWARN_DATA, …) to have one started"
         ) from None
     known = {name.lower() for name in machines}
     missing = [name for name in scenario.fleet.machine_names if name.lower() not in known]

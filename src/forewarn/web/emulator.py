@@ -157,8 +157,9 @@ def _request(visit: Visit) -> RequestForm:
         at=visit.at,
         machine=None if visit.caller is None else visit.caller.machine,
         address=visit.address,
-        method="" if visit.decision is None else visit.decision.method,
-        route="" if visit.decision is None else visit.decision.route,
+        method=visit.method,
+        path=visit.path,
+        route=visit.route,
         api_version=visit.api_version,
         status=visit.status,
     )

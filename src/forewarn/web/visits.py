@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from forewarn.ports.clock import Clock
 from forewarn.ports.identities import Caller
-from forewarn.web.metadata import Decision, ReadDocument
+from forewarn.web.metadata import Decision
 
 KEPT_MAX: Final = 10_000
 # Addresses of strangers that are named in the log, each once.
@@ -39,10 +39,22 @@ class Visit:
     status: int
 
     @property
+    def method(self) -> str:
+        return "" if self.decision is None else self.decision.method
+
+    @property
+    def route(self) -> str:
+        return "" if self.decision is None else self.decision.route
+
+    @property
+    def path(self) -> str:
+        """The path as it was sent, or its beginning."""
+        return "" if self.decision is None else self.decision.path
+
+    @property
     def api_version(self) -> str | None:
-        """The version in which a document was asked for, if one was."""
-        action = None if self.decision is None else self.decision.action
-        return action.version.value if isinstance(action, ReadDocument) else None
+        """The api-version as it was sent, be there one or not."""
+        return None if self.decision is None else self.decision.api_version
 
 
 class VisitorsBook:
