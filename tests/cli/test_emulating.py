@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from forewarn.cli.announce import Announced
 from forewarn.cli.main import main
 from forewarn.cli.transport import Credentials, Service, Transport
+from forewarn.core.events import ANNOUNCED_TYPES
 from forewarn.errors import Malformed, Unavailable
 
 
@@ -69,3 +71,13 @@ def test_an_emulator_that_is_gone_is_said_to_be() -> None:
 
     with pytest.raises(Unavailable, match="start it"):
         Transport(service).ask("GET", "/")
+
+
+def test_only_what_can_be_announced_is_offered(capsys: pytest.CaptureFixture[str]) -> None:
+    assert [one.value for one in Announced] == [one.value for one in ANNOUNCED_TYPES]
+
+    assert main(["announce", "restart", "web-0"]) == 2
+
+    told = capsys.readouterr().err
+    assert '"reboot"' in told
+    assert '"start"' not in told

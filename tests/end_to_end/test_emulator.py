@@ -191,6 +191,14 @@ def test_requests_say_who_asked_what_and_when(emulator: EmulatorProcess) -> None
     assert second - first == timedelta(seconds=5)
 
 
+def test_a_stranger_is_told_of_in_the_log_with_where_to_ask(tmp_path: Path) -> None:
+    with EmulatorProcess(tmp_path / "log", *FLEET) as emulator:
+        request(emulator.told["metadata"], "GET", PATH, headers={"Metadata": "true"})
+
+    told = (tmp_path / "log").read_text()
+    assert "turned away: ask at the address that plays a VM, see `machines`" in told
+
+
 def test_one_address_knows_vms_by_theirs(emulator: EmulatorProcess) -> None:
     emulator.announce("Freeze", "db")
 

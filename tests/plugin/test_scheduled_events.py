@@ -304,6 +304,13 @@ def test_waiting_ends_and_tells_what_was_asked(scheduled_events: ScheduledEvents
         scheduled_events.wait_until(lambda: False, seconds=0.01)
 
 
+def test_waiting_in_vain_for_code_that_asks_elsewhere_says_where_to_lead_it(
+    scheduled_events: ScheduledEvents,
+) -> None:
+    with pytest.raises(TimeoutError, match=f"is the code led to {scheduled_events.url} "):
+        scheduled_events.wait_until(lambda: False, seconds=0)
+
+
 @pytest.mark.scheduled_events(vms=["web-0", "db-0"])
 def test_the_environment_leads_programs_to_a_vm(scheduled_events: ScheduledEvents) -> None:
     url = scheduled_events.url_of("db-0")

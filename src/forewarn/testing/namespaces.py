@@ -65,6 +65,8 @@ class Command:
         self._world = world
         self._door: Door | None = None
         words = sayings.command(command)
+        # What was asked for; the process begins as something else.
+        self.words: Final = tuple(words)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with ours:
             with theirs:

@@ -7,6 +7,7 @@ The pytest plugin's fixture is a `ScheduledEvents`; whoever uses another framewo
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,6 +41,8 @@ OPERATOR: Final = Actor(Role.OPERATOR, "the test")
 ALONE: Final = "web-0"
 # Of those that there are, when a name is wrong.
 NAMED_MAX: Final = 20
+ASKED_TOLD_MAX: Final = 5
+COMMAND_TOLD_MAX: Final = 200
 PATIENCE: Final = timedelta(seconds=10)
 RUN_SECONDS_MAX: Final = 60.0
 # Between two looks at what code under test brings about in its own time.
@@ -84,6 +87,7 @@ class ScheduledEvents:
     def __init__(self, world: ServedWorld) -> None:
         self._world = world
         self._faults = GuestFaults(world.faults, self._named)
+        self._started: list[Command] = []
 
     # -- where the VMs are -------------------------------------------------------------------
 
@@ -226,10 +230,7 @@ class ScheduledEvents:
         until = clock.elapsed() + timedelta(seconds=seconds)
         while not condition():
             if clock.elapsed() > until:
-                asked = "\n".join(str(request) for request in self.requests[-5:]) or "nothing"
-                raise TimeoutError(
-                    f"not so within {seconds:g} s; the VMs' last requests were:\n{asked}"
-                )
+                raise TimeoutError("\n".join([f"not so within {seconds:g} s", *self._hints()]))
             nobody.wait(LOOK_SECONDS)
 
     # -- commands for which 169.254.169.254 is that address ------------------------------------
@@ -283,6 +284,7 @@ class ScheduledEvents:
             self._world, machine, command, env=env, cwd=cwd, stdout=stdout, stderr=stderr
         )
         self._world.at_the_end(running.stop)
+        self._started.append(running)
         return running
 
     def skip_without_namespaces(self) -> None:
@@ -293,6 +295,18 @@ class ScheduledEvents:
             pytest.skip(str(error))
 
     # -- the rest ------------------------------------------------------------------------------
+
+    def _hints(self) -> Iterator[str]:
+        """What may be why something does not come to pass."""
+        for command in self._started:
+            if (status := command.process.poll()) is not None:
+                words = shlex.join(map(str, command.words))[:COMMAND_TOLD_MAX]
+                yield f"what start() started has ended with status {status}: {words}"
+        if asked := self.requests[-ASKED_TOLD_MAX:]:
+            yield "the VMs' last requests were:"
+            yield from map(str, asked)
+        else:
+            yield f"no VM asked anything: is the code led to {self.url} (see `url`)?"
 
     def _named(self, vm: str) -> str:
         """A VM by the name that is nobody else's, however it was called. Raises: Malformed, Unknown, Refused."""

@@ -16,6 +16,9 @@ KEPT_MAX: Final = 10_000
 # Addresses of strangers that are named in the log, each once.
 STRANGERS_NAMED_MAX: Final = 1000
 
+# To strangers at an emulator, where nobody needs an address of his own.
+ASK_ELSEWHERE: Final = ": ask at the address that plays a VM, see `machines` of the line of JSON"
+
 
 class Visitor(Protocol):
     """A connection, as far as it tells where somebody came from."""
@@ -87,8 +90,10 @@ class VisitorsBook:
 class Strangers:
     """Names in the log who is turned away, within limits."""
 
-    def __init__(self, log: logging.Logger) -> None:
+    def __init__(self, log: logging.Logger, advice: str = "") -> None:
+        """`advice` is what they might do, for whoever reads the log."""
         self._log = log
+        self._advice = advice
         self._named: set[str] = set()
 
     def name(self, visitor: Visitor) -> None:
@@ -97,7 +102,8 @@ class Strangers:
         if address not in self._named and len(self._named) < STRANGERS_NAMED_MAX:
             self._named.add(address)
             extra = {"action": "stranger", **origin(visitor)}
-            self._log.warning("%s is no VM of the fleet, and was turned away", address, extra=extra)
+            told = f"%s is no VM of the fleet, and was turned away{self._advice}"
+            self._log.warning(told, address, extra=extra)
 
 
 def origin(visitor: Visitor) -> dict[str, str]:
