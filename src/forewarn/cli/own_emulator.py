@@ -20,14 +20,15 @@ from forewarn.errors import ForewarnError, Malformed, Refused
 STOP_SECONDS_MAX: Final = 10
 # As everywhere on the command line.
 CANNOT_BE_MEANT: Final = 2
-# As shells have it.
-BY_SIGNAL: Final = 128
+ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
+# Added to a signal's number, as shells do.
+KILLED: Final = 128
 
 
 @contextmanager
 def own_emulator(fleet_toml: str, options: Sequence[str]) -> Iterator[Client]:
     """The way to an emulator of this fleet, started with these options. Raises: Malformed, Refused."""
-    with TemporaryDirectory(prefix="forewarn-scenario-") as directory, _ending_on_signals():
+    with TemporaryDirectory(prefix="forewarn-scenario-") as directory, _ending_with_us():
         fleet, log = Path(directory) / "fleet.toml", Path(directory) / "log"
         fleet.write_text(fleet_toml, encoding="utf-8")
         command = [sys.executable, "-m", "forewarn", "emulate", "--json", "--fleet", str(fleet)]
@@ -49,13 +50,14 @@ def own_emulator(fleet_toml: str, options: Sequence[str]) -> Iterator[Client]:
 
 
 @contextmanager
-def _ending_on_signals() -> Iterator[None]:
-    """Whoever ends this process, or closes its terminal, ends the emulator too."""
+def _ending_with_us() -> Iterator[None]:
+    """Whoever ends this process ends the emulator too; so does a terminal that closes."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    before = {number: signal.getsignal(number) for number in ENDING}
     for number, handler in before.items():
+        # Whoever has it ignored, as nohup does, means that.
         if handler is not signal.SIG_IGN:
             signal.signal(number, _exit)
     try:
@@ -66,7 +68,7 @@ def _ending_on_signals() -> Iterator[None]:
 
 
 def _exit(number: int, _frame: object) -> NoReturn:
-    sys.exit(BY_SIGNAL + number)
+    sys.exit(KILLED + number)
 
 
 def _refusal(status: int, words: str) -> ForewarnError:

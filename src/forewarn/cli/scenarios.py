@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import Annotated, Final, Literal
 
 from cyclopts import Parameter
 
 from forewarn.cli.answers import Clock
 from forewarn.cli.client import Client
-from forewarn.cli.connection import ANY, Connection
+from forewarn.cli.connection import Connection
 from forewarn.cli.options import AsJson, Length
 from forewarn.cli.own_emulator import own_emulator
 from forewarn.cli.playing import Outcome, Played, Player
@@ -46,14 +47,14 @@ def run(
     seed: int | None = None,
     port: int | None = None,
     attach: Length = "1m",
+    data: Path | None = None,
     as_json: Lines = False,
-    connection: Connection = ANY,
 ) -> int:
     """Play a scenario, and say whether what it expects came true.
 
     It is played in an emulator of its own, as fast as it goes; or in the one that
-    --data or --endpoint names (FOREWARN_DATA and FOREWARN_ENDPOINT too), which
-    begins anew for it. To have a handler take part, let the clock go.
+    --data names, which begins anew for it. To have a handler take part, let the
+    clock go.
 
     For example:
 
@@ -70,10 +71,11 @@ def run(
         seed: Make the ids of events and the time of the beginning the same each time.
         port: Where VMs are known by their address; the ports after it are one for each VM.
         attach: How long to wait for a handler that is to approve something, in real time.
+        data: Data directory of an emulator that runs already; else FOREWARN_DATA, or none.
     """
     chosen = scenarios.find_scenario(scenario)
     patience = parse_duration(attach).total_seconds()
-    with _emulator(connection, chosen, _options(clock, speed, seed, port), seed) as client:
+    with _emulator(data, chosen, _options(clock, speed, seed, port), seed) as client:
         now = client.clock()
         _introduce(client, chosen, now, as_json=as_json)
         if chosen.awaits_handler and now["speed"] and not _attended(client, patience):
@@ -125,12 +127,10 @@ def show(name: Annotated[str, Parameter(name="NAME")], /) -> None:
 
 @contextmanager
 def _emulator(
-    connection: Connection, scenario: Scenario, options: list[str], seed: int | None
+    data: Path | None, scenario: Scenario, options: list[str], seed: int | None
 ) -> Iterator[Client]:
-    surroundings = Surroundings.of_this_process()
-    told = (connection.data, connection.endpoint, connection.credentials)
-    around = (surroundings.data_directory, surroundings.endpoint)
-    if all(one is None for one in (*told, *around)):
+    data = data or Surroundings.of_this_process().data_directory
+    if data is None:
         if "--speed" not in options and "--clock" not in options:
             options = [*options, "--clock", "manual"]
         with own_emulator(scenario.fleet_toml, options) as client:
@@ -141,7 +141,7 @@ def _emulator(
             "the emulator that runs has a clock and ports already: leave --clock, --speed and "
             "--port out, or leave out which emulator (--data, FOREWARN_DATA)"
         )
-    client = connection.client()
+    client = Connection(data=data).client()
     _refuse_unfit(client, scenario)
     if seed is None:
         client.reset()
@@ -169,14 +169,14 @@ def _refuse_unfit(client: Client, scenario: Scenario) -> None:
         machines = client.addresses()["machines"]
     except Refused as error:
         raise Refused(
-            f"{error}, or leave out which (--data, FOREWARN_DATA, …) to have one started"
+            f"{error}, or leave out which (--data, FOREWARN_DATA) to have one started"
         ) from None
     known = {name.lower() for name in machines}
     missing = [name for name in scenario.fleet.machine_names if name.lower() not in known]
     if missing:
         raise Refused(
             f"the emulator has no VM {', '.join(missing)}: start it with those that the scenario "
-            "names, or leave out which emulator (--data, FOREWARN_DATA, …) to have one started"
+            "names, or leave out which emulator (--data, FOREWARN_DATA) to have one started"
         )
 
 

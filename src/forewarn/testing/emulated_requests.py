@@ -28,7 +28,7 @@ def request(visit: Visit) -> Request:
     """A visit, to somebody who knows nothing of the service's own values."""
     return Request(
         at=visit.at,
-        machine=None if visit.caller is None else visit.caller.machine,
+        machine=visit.machine,
         address=visit.address,
         method=visit.method,
         path=visit.path,

@@ -155,7 +155,7 @@ def _shown(time: Time) -> Answer:
 def _request(visit: Visit) -> RequestForm:
     return RequestForm(
         at=visit.at,
-        machine=None if visit.caller is None else visit.caller.machine,
+        machine=visit.machine,
         address=visit.address,
         method=visit.method,
         path=visit.path,

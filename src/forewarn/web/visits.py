@@ -42,6 +42,11 @@ class Visit:
     status: int
 
     @property
+    def machine(self) -> str | None:
+        """Who asked; None: a stranger."""
+        return None if self.caller is None else self.caller.machine
+
+    @property
     def method(self) -> str:
         return "" if self.decision is None else self.decision.method
 
