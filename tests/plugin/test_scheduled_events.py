@@ -346,6 +346,21 @@ def test_a_status_is_as_well_a_number_as_a_word(
     assert ask(scheduled_events.url).status == 503
 
 
+def test_faults_do_not_queue_unless_they_are_of_one_sort(
+    scheduled_events: ScheduledEvents,
+) -> None:
+    scheduled_events.faults.add(429, times=1)
+    scheduled_events.faults.add(503, times=1)
+    scheduled_events.faults.add("slow", times=1, delay=0)
+
+    told = [ask(scheduled_events.url).status]
+    left = [fault.kind.value for fault in faults(scheduled_events)]
+    told += [ask(scheduled_events.url).status for _ in range(2)]
+
+    assert told == [429, 503, 200]
+    assert left == ["503"], "the first request was late and refused at once"
+
+
 def test_faults_last_as_long_as_told_by_the_emulated_clock(
     scheduled_events: ScheduledEvents,
 ) -> None:
