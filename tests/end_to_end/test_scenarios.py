@@ -458,9 +458,7 @@ def test_a_service_that_is_no_emulator_is_left_alone(
     with ServiceProcess(tmp_path, fleet) as service:
         assert main(["scenario", "run", "live-migration", "--data", str(service.data)]) == 3
 
-    told = capsys.readouterr().err
-    assert "this service is no emulator" in told
-    assert "leave out which" in told
+    assert "this service is no emulator" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -165,13 +165,7 @@ def _options(
 
 def _refuse_unfit(client: Client, scenario: Scenario) -> None:
     """Refuse a service that is no emulator, or has not the scenario's VMs. Raises: Refused."""
-    try:
-        machines = client.addresses()["machines"]
-    except Refused as error:
-        raise Refused(
-            f"{error}, or leave out which (--data, FOREWARN_DATA) to have one started"
-        ) from None
-    known = {name.lower() for name in machines}
+    known = {name.lower() for name in client.addresses()["machines"]}
     missing = [name for name in scenario.fleet.machine_names if name.lower() not in known]
     if missing:
         raise Refused(
