@@ -320,7 +320,11 @@ class _Serve:
             links.reload()
             loop.run_in_executor(None, self._reload_and_log, board.running.assembly)
 
-        loop.add_signal_handler(signal.SIGHUP, reload)
+        if not self._ground.ends_with_its_terminal:
+            loop.add_signal_handler(signal.SIGHUP, reload)
+        elif signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            # Ignored means: started by nohup.
+            loop.add_signal_handler(signal.SIGHUP, self._stop.set)
 
     def _reset(self, seed: int | None) -> Time:
         """Begin another run in the place of this one; called from any thread but the loop's."""
