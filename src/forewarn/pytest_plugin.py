@@ -36,7 +36,7 @@ def scheduled_events(request: pytest.FixtureRequest) -> Iterator[ScheduledEvents
 
     One VM, web-0, unless the mark of the same name says otherwise.
     """
-    from forewarn.errors import Malformed  # noqa: PLC0415 - see the law
+    from forewarn.errors import ForewarnError  # noqa: PLC0415 - see the law
     from forewarn.testing.scheduled_events import emulated  # noqa: PLC0415
 
     mark = request.node.get_closest_marker(MARK)
@@ -44,13 +44,16 @@ def scheduled_events(request: pytest.FixtureRequest) -> Iterator[ScheduledEvents
     unknown = [*(() if mark is None else mark.args), *(set(wanted) - set(OPTIONS))]
     if unknown:
         raise _refusal(f"does not know {unknown[0]!r}: give {', '.join(OPTIONS)}, by name")
-    if wanted.get("fleet") is not None:
+    fleet = wanted.get("fleet")
+    if isinstance(fleet, str | Path):
         # Beside the test, unless the path is a whole one.
-        wanted["fleet"] = request.path.parent / Path(wanted["fleet"])
+        wanted["fleet"] = request.path.parent / fleet
+    elif fleet is not None:
+        raise _refusal(f'cannot be meant: fleet is a path, such as "fleet.toml", and not {fleet!r}')
     with ExitStack() as stack:
         try:
             world = stack.enter_context(emulated(**wanted))
-        except Malformed as error:
+        except ForewarnError as error:
             raise _refusal(f"cannot be meant: {error}") from None
         yield world
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ from forewarn.cli.transport import Service, Session, Transport
 from forewarn.config.scenarios import Scenario, find_scenario, parse_scenario, shipped
 from forewarn.testing.emulators import EmulatorProcess
 from forewarn.testing.handlers import ApprovingHandler
-from forewarn.testing.processes import ServiceProcess
+from forewarn.testing.processes import PATH, VERSION, ServiceProcess, request
 
 pytestmark = pytest.mark.end_to_end
 
@@ -363,6 +363,25 @@ def test_what_an_approval_made_early_is_passed_over_and_the_rest_is_judged(
     # Whether the first look came before the handler's is chance.
     assert outcomes[2:] == ["passed over", "passed over", "kept", "kept"]
     assert "web-0 approved maintenance at" in lines[-2 - 2]["seen"]
+
+
+def test_a_handler_reads_the_end_before_the_emulator_is_gone(tmp_path: Path) -> None:
+    freeze = '[[step]]\nannounce = "Freeze"\nvm = "web-0"\nas = "reboot"\n'
+    end = '[[step]]\nat = "+20m"\nexpect = "gone"\nevent = "reboot"\n'
+    (tmp_path / "mine.toml").write_text(f"{FLEET}{freeze}{end}")
+    documents: list[Any] = []
+    with started(tmp_path, "--speed", "600") as (process, told):
+        url = told["machines"]["web-0"]
+        # A handler that looks every now and then, as most do.
+        with suppress(OSError):
+            while True:
+                target = f"{PATH}?api-version={VERSION}"
+                documents.append(request(url, "GET", target, headers={"Metadata": "true"}).json)
+                time.sleep(0.7)
+        assert process.wait(30) == 0
+
+    assert documents[0]["Events"] != []
+    assert documents[-1]["Events"] == []
 
 
 # -- which emulator -----------------------------------------------------------------------------

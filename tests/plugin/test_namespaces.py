@@ -197,3 +197,18 @@ def test_nobody_in_particular_can_do_it() -> None:
     )  # fmt: skip
 
     assert done.returncode == 0, done.stderr
+
+
+def test_waiting_in_vain_for_a_program_that_has_died_says_so(
+    scheduled_events: ScheduledEvents,
+) -> None:
+    command = scheduled_events.start(["sh", "-c", "exit 7"])
+    command.process.wait(30)
+
+    with pytest.raises(TimeoutError, match=r"has ended with status 7: sh -c 'exit 7'"):
+        scheduled_events.wait_until(lambda: False, seconds=0)
+
+
+def test_a_line_for_a_shell_is_no_command(scheduled_events: ScheduledEvents) -> None:
+    with pytest.raises(Malformed, match=r"is a list of words: write \['curl', '-s', 'x'\]"):
+        scheduled_events.run("curl -s x")

@@ -6,6 +6,7 @@ On a clock that stands still, time passes when a step wants it to; on one that g
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -78,6 +79,8 @@ class Player:
         # By the scenario's names for them.
         self._events: dict[str, Event] = {}
         self._approved: set[str] = set()
+        # How often we asked as each VM ourselves, by its short name.
+        self.asked: Counter[str] = Counter()
 
     def play(self) -> Iterator[Played]:
         """Take the steps one by one; one that the emulator refuses is the last."""
@@ -142,8 +145,7 @@ class Player:
         return Outcome.DONE, _named(step), ""
 
     def _approve(self, step: Approve) -> str:
-        url = self._urls[step.machine.lower()]
-        word = guests.approve(url, self._events[step.event]["event_id"])
+        word = guests.approve(self._as(step.machine), self._events[step.event]["event_id"])
         if word != "200":
             raise Refused(f"{step.machine} was answered {word}")
         self._approved.add(step.event)
@@ -220,8 +222,7 @@ class Player:
     def _see_answer(self, step: ExpectAnswer) -> Sight:
         patience = NO_ANSWER_SECONDS if step.answer == "none" else guests.ANSWER_SECONDS_MAX
         words = {
-            machine: guests.read(self._urls[machine.lower()], patience).word
-            for machine in step.machines
+            machine: guests.read(self._as(machine), patience).word for machine in step.machines
         }
         seen = ", ".join(f"{machine} is answered {word}" for machine, word in words.items())
         return Sight(is_met=set(words.values()) == {step.answer}, seen=seen)
@@ -244,7 +245,12 @@ class Player:
                 self._pass_until(min(now + a_while, deadline))
 
     def _read(self, machine: str) -> guests.GuestAnswer:
-        return guests.read(self._urls[machine.lower()])
+        return guests.read(self._as(machine))
+
+    def _as(self, machine: str) -> str:
+        """Where we ask as a VM."""
+        self.asked[machine.rpartition("/")[2].lower()] += 1
+        return self._urls[machine.lower()]
 
     def _event(self, name: str) -> Event:
         return self._client.event(self._events[name]["event_id"])

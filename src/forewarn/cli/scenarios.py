@@ -29,6 +29,8 @@ from forewarn.errors import Malformed, Refused
 
 NOT_KEPT: Final = 1
 LOOK_SECONDS: Final = 0.1
+# How long handlers have for a last look, in real time.
+READ_LATEST: Final = timedelta(seconds=5)
 _SECOND: Final = timedelta(seconds=1)
 
 Lines = Annotated[
@@ -80,9 +82,12 @@ def run(
             _say(f"no handler asked within {attach}: it goes on without", as_json=as_json)
         played = []
         # The beginning is when somebody is there.
-        for one in Player(client, chosen, client.clock()).play():
+        player = Player(client, chosen, client.clock())
+        for one in player.play():
             played.append(one)
             _tell(one, as_json=as_json)
+        if now["speed"]:
+            _let_handlers_read(client, player)
     return _judge(chosen, played, as_json=as_json)
 
 
@@ -178,6 +183,24 @@ def _attended(client: Client, seconds: float) -> bool:
             return False
         threading.Event().wait(LOOK_SECONDS)
     return True
+
+
+def _let_handlers_read(client: Client, player: Player) -> None:
+    """Wait until whoever asked as a VM has read what came last, so that it can act on it."""
+    before = _asked(client)
+    left = {machine for machine, count in before.items() if count > player.asked[machine]}
+    clock = SystemClock()
+    began = clock.elapsed()
+    while left and clock.elapsed() - began < READ_LATEST:
+        threading.Event().wait(LOOK_SECONDS)
+        now = _asked(client)
+        left = {machine for machine in left if now[machine] <= before[machine]}
+
+
+def _asked(client: Client) -> Counter[str]:
+    """How often was asked as each VM, by its short name."""
+    requests = client.requests()["requests"]
+    return Counter(one["machine"].lower() for one in requests if one["machine"] is not None)
 
 
 def _introduce(client: Client, scenario: Scenario, now: Clock, *, as_json: bool) -> None:

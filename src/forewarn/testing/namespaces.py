@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import IO, Final, Self
 
 from forewarn.errors import Malformed, Refused
-from forewarn.testing import launcher
+from forewarn.testing import launcher, sayings
 from forewarn.testing.served_worlds import ServedWorld
 from forewarn.web.door import Door
 
@@ -64,9 +64,9 @@ class Command:
         """Start it. Raises: Malformed, NoNamespaces."""
         self._world = world
         self._door: Door | None = None
-        words = [os.fspath(word) for word in command]
-        if not words:
-            raise Malformed("no command is given: name a program")
+        words = sayings.command(command)
+        # What was asked for; the process begins as something else.
+        self.words: Final = tuple(words)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with ours:
             with theirs:

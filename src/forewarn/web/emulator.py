@@ -158,6 +158,7 @@ def _request(visit: Visit) -> RequestForm:
         machine=visit.machine,
         address=visit.address,
         method=visit.method,
+        path=visit.path,
         route=visit.route,
         api_version=visit.api_version,
         status=visit.status,

@@ -42,7 +42,7 @@ from forewarn.web.phases import Phase
 from forewarn.web.responses import Responses
 from forewarn.web.roll import Roll
 from forewarn.web.strikes import Strikes
-from forewarn.web.visits import Strangers, VisitorsBook, named, not_at_once, origin
+from forewarn.web.visits import ASK_ELSEWHERE, Strangers, VisitorsBook, named, not_at_once, origin
 from forewarn.web.waiting import Waiter, WaitingRoom
 from forewarn.wire import refusals
 from forewarn.wire.refusals import Refusal
@@ -97,7 +97,7 @@ class MetadataServer:
             )  # fmt: skip
             self._send = self._strikes.send
         self._waiting = WaitingRoom()
-        self._strangers = Strangers(log)
+        self._strangers = Strangers(log, "" if visitors is None else ASK_ELSEWHERE)
         self._backroom = Backroom(limits.workers, self._note_quiet)
         self._roll = Roll(self._backroom, desk, counters, log)
         self._approvals: Tray[tuple[Caller, bytes], Reply | Exception] = Tray(

@@ -81,6 +81,11 @@ class Ground(Protocol):
         """Whether a run may be followed by another one over the same sockets."""
         ...
 
+    @property
+    def ends_with_its_terminal(self) -> bool:
+        """Whether SIGHUP ends the service; else it has the fleet file read again."""
+        ...
+
     def entrance(self, host: str, /) -> Entrance:
         """How callers of this address come in. Raises: Refused, Unavailable."""
         ...
@@ -120,6 +125,10 @@ class RealGround:
 
     @property
     def is_renewable(self) -> bool:
+        return False
+
+    @property
+    def ends_with_its_terminal(self) -> bool:
         return False
 
     def entrance(self, host: str) -> Entrance:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from forewarn.config.networks import load_network
 from forewarn.errors import ForewarnError, Refused
@@ -24,20 +24,12 @@ from forewarn.networks.namespaces import inside
 from forewarn.networks.responder import Responder, link_of
 from forewarn.ports.identities import Identities
 from forewarn.web import listeners
-from forewarn.web.door import Door
 from forewarn.web.listeners import Bound, Listener
+from forewarn.wiring.running import Running
 
 LOOK_SECONDS: Final = 2.0
 PORT: Final = 80
 OLD_PORT: Final = 8080
-
-
-class Guests(Protocol):
-    """The guests' endpoint, as a link needs it."""
-
-    def open(self, place: Bound) -> Door:
-        """Answer at one more address, until the door is closed; whoever is inside may finish."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +94,12 @@ def wanted_listeners(network: Network) -> Iterator[Listener]:
 class Links:
     """The listeners on a host's links. All of it happens in the loop's thread."""
 
-    def __init__(
-        self, networks: Networks, book: Identities, guests: Guests, log: logging.Logger
-    ) -> None:
+    def __init__(self, networks: Networks, running: Running, log: logging.Logger) -> None:
+        book = running.assembly.identities
         assert isinstance(book, AddressBook), "the network alone says who calls"
         self._networks = networks
         self._book = book
-        self._guests = guests
+        self._guests = running.guests
         self._log = log
         self._loop = asyncio.get_running_loop()
         self._stands: dict[_Wanted, _Stand] = {}

@@ -102,16 +102,14 @@ class _Serve:
                 build_app(board, board), control_socket, entrance.context
             )
             await board.running.open(self._renewal.places if self._ground.is_renewable else bound)
-            running = board.running
-            links = Links(networks, running.assembly.identities, running.guests, self._log)
+            links = Links(networks, board.running, self._log)
             stack.callback(links.close)
             links.open()
             serving_control = asyncio.create_task(control_server.serve())
             self._watch_signals(loop, board, links)
             address = entrance.url(control_socket.getsockname()[1])
             places = (*bound, *links.places)
-            urls = list(dict.fromkeys(place.url for place in places))
-            self._publish(loop, entrance, address, urls)
+            self._publish(loop, entrance, address, list(dict.fromkeys(one.url for one in places)))
             stack.callback(settings.data.unpublish)
             self._tell("serving", control=address)
             warn_of_strangers(board.running.assembly.identities, bound, self._log)
@@ -322,7 +320,11 @@ class _Serve:
             links.reload()
             loop.run_in_executor(None, self._reload_and_log, board.running.assembly)
 
-        loop.add_signal_handler(signal.SIGHUP, reload)
+        if not self._ground.ends_with_its_terminal:
+            loop.add_signal_handler(signal.SIGHUP, reload)
+        elif signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            # Ignored means: started by nohup.
+            loop.add_signal_handler(signal.SIGHUP, self._stop.set)
 
     def _reset(self, seed: int | None) -> Time:
         """Begin another run in the place of this one; called from any thread but the loop's."""
