@@ -25,6 +25,8 @@ LATENCY = timedelta(milliseconds=2)
 PACE = Pace()
 # So that thirty answers that never come take minutes.
 HASTY = Pace(first_answer=timedelta(seconds=12))
+# More than once a second for an hour is too often for any of these stories.
+ASKED_MAX = 3600
 DOCUMENTS = ((), ("A",), ("A", "B"), ("B",))
 
 
@@ -65,6 +67,7 @@ class SimulatedServer:
     def answer(self, ask: Ask) -> tuple[Outcome, timedelta]:
         """The outcome, and when it is there."""
         number, at = len(self.asked), ask.at
+        assert number < ASKED_MAX, "it asks as fast as it can"
         self.asked.append(ask)
         if number in self.failures:
             outcome = self.failures[number]
@@ -141,14 +144,15 @@ FAILURES = st.sampled_from(
 
 
 @st.composite
-def timelines(draw: st.DrawFn, *, restarts: bool) -> list[Posted]:
+def timelines(draw: st.DrawFn, *, restarts: bool, gap: float = 1.1) -> list[Posted]:
     at = ZERO
     posted = [Posted(ZERO, draw(st.sampled_from(DOCUMENTS)), "1")]
     for number in range(2, draw(st.integers(2, 10))):
-        at += timedelta(seconds=draw(st.floats(1.1, 100)))
+        at += timedelta(seconds=draw(st.floats(gap, gap + 1) | st.floats(gap, 100)))
         # Where incarnations restart, any of them may come back, for other events.
         tag = str(draw(st.integers(1, 3))) if restarts else str(number)
-        posted.append(Posted(at, draw(st.sampled_from(DOCUMENTS)), tag))
+        others = [events for events in DOCUMENTS if events != posted[-1].events]
+        posted.append(Posted(at, draw(st.sampled_from(others)), tag))
     return posted
 
 
@@ -200,7 +204,7 @@ def test_a_server_that_does_not_wait_is_asked_each_second(
         assert one.at - server.shown(one.at).at <= PACE.every + 4 * LATENCY
 
 
-@given(timelines(restarts=False))
+@given(timelines(restarts=False, gap=0.05))
 def test_a_server_that_waits_is_heard_at_once(posted: list[Posted]) -> None:
     """Keeps N4, the client's half: news comes when it is there, whatever the second."""
     server = SimulatedServer(Manner.WAITS, posted)
@@ -231,6 +235,24 @@ def test_no_server_is_asked_more_than_once_a_second_but_for_news(
     )
 
 
+def test_news_that_this_version_does_not_show_is_heard_and_waited_on() -> None:
+    """An incarnation counts changes to events of types that an api-version hides."""
+    posted = [Posted(timedelta(seconds=number), (), str(number)) for number in range(60)]
+    server = SimulatedServer(Manner.WAITS, [*posted, Posted(timedelta(minutes=2), (), "60")])
+
+    assert not list(watched(server, timedelta(minutes=3)))
+
+    assert len(server.asked) < 100
+
+
+def test_a_part_of_a_second_is_not_asked_for() -> None:
+    server = SimulatedServer(Manner.WAITS, [Posted(ZERO, (), "1")])
+
+    list(watched(server, timedelta(minutes=1), Pace(wait=timedelta(seconds=1.5))))
+
+    assert {ask.wait for ask in server.asked} == {ZERO, timedelta(seconds=1)}
+
+
 def test_an_idle_server_that_waits_is_asked_rarely() -> None:
     server = SimulatedServer(Manner.WAITS, [Posted(ZERO, (), "1")])
 
@@ -238,6 +260,15 @@ def test_an_idle_server_that_waits_is_asked_rarely() -> None:
 
     # Once to wait, and once to see that the tag means what it meant, each half minute.
     assert len(server.asked) < 250
+
+
+@pytest.mark.parametrize("manner", [Manner.IGNORES, Manner.REFUSES, Manner.DEAF])
+def test_a_server_that_does_not_wait_is_tried_rarely(manner: Manner) -> None:
+    server = SimulatedServer(manner, [Posted(ZERO, (), "1")])
+
+    list(watched(server, timedelta(minutes=12)))
+
+    assert sum("wait" in ask.request.target for ask in server.asked) == 3
 
 
 def test_a_client_that_is_told_not_to_waits_at_no_server() -> None:

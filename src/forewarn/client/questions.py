@@ -27,7 +27,7 @@ DOCUMENT: Final = Request(_EVENTS)
 
 def document(tag: str | None, wait: timedelta) -> Request:
     """The document; unless it is the one of that tag, for as long as the server may wait."""
-    seconds = round(wait.total_seconds())
+    seconds = int(wait.total_seconds())
     target = f"{_EVENTS}&wait={seconds}" if seconds else _EVENTS
     headers: Mapping[str, str] = {} if tag is None else {"If-None-Match": tag}
     return Request(target, headers)

@@ -29,6 +29,7 @@ from forewarn.client.patience import Pace, answer_patience, retry_delay
 from forewarn.errors import Malformed
 
 _NONE: Final = timedelta()
+_SECOND: Final = timedelta(seconds=1)
 # A server's clock is not ours.
 _ABOUT: Final = 0.9
 
@@ -97,11 +98,13 @@ def ask(watch: Watch, now: timedelta) -> Ask:
 def _wait(watch: Watch, now: timedelta) -> timedelta:
     match watch.offer:
         case Offer.WAITS:
-            return watch.pace.wait
+            wait = watch.pace.wait
         case Offer.ANSWERS_AT_ONCE if now < watch.retrial:
-            return _NONE
+            wait = _NONE
         case _:
-            return min(watch.pace.trial, watch.pace.wait)
+            wait = min(watch.pace.trial, watch.pace.wait)
+    # Whole seconds are all that can be asked for.
+    return wait // _SECOND * _SECOND
 
 
 def heard(watch: Watch, asked: Ask, outcome: Outcome, *, began: timedelta, now: timedelta) -> Heard:
@@ -127,10 +130,12 @@ def _read(watch: Watch, asked: Ask, answer: Answer, began: timedelta, now: timed
     changes = compare(watch.known, events, watch.name)
     tag = answer.headers.get("etag") or None
     read = replace(_well(watch), known=events, tag=tag, read_at=now)
-    if asked.tag is not None and asked.tag == tag:
+    if asked.wait and asked.tag == tag:
         # Whoever sends what was known already does not look at tags, and so cannot wait.
         read = _at_once(read, now)
-    return Heard(_after(read, asked, began, now, is_news=bool(changes)), changes)
+    # One that is known to wait tells nothing else, be it of events that this version does not show.
+    is_news = bool(changes) or (read.offer is Offer.WAITS and asked.tag != tag)
+    return Heard(_after(read, asked, began, now, is_news=is_news), changes)
 
 
 def _unchanged(watch: Watch, asked: Ask, began: timedelta, now: timedelta) -> Watch:
