@@ -5,7 +5,7 @@ PYTHON ?= python3
 WORKERS ?= auto
 # How often `make deaths` kills.
 KILLS ?= 300
-# What `make bench` is told: parts (polling waiting approving loading emulating), or --quick.
+# What `make bench` is told: parts (polling waiting approving loading emulating noticing), or --quick.
 BENCH ?=
 
 # What `make run` starts.

@@ -13,6 +13,8 @@ from typing import Any, Self, TypeVar
 import pytest
 
 from forewarn.client import AsyncClient, Change, Client, Event, Kind, Pace
+from forewarn.client.contact import Find
+from forewarn.client.discovery import Endpoint, parse_endpoint
 from forewarn.client.documents import dump_event, load_event
 from forewarn.errors import Malformed, Refused, Unavailable
 from forewarn.testing.plain_azure import Knowing, PlainAzure
@@ -34,8 +36,11 @@ PACE = Pace(
 class InThreads:
     """A client whose watch is kept in a thread."""
 
-    def __init__(self, url: str, *, pace: Pace = PACE, known: tuple[Event, ...] = ()) -> None:
-        self.client = Client(url, pace=pace)
+    def __init__(
+        self, url: str | Find, *, pace: Pace = PACE, known: tuple[Event, ...] = ()
+    ) -> None:
+        endpoint, find = (url, None) if isinstance(url, str) else (None, url)
+        self.client = Client(endpoint, pace=pace, find=find)
         self.changes: list[Change] = []
         self._thread = threading.Thread(target=self._watch, args=(known,), daemon=True)
 
@@ -69,8 +74,11 @@ class InThreads:
 class InALoop:
     """A client whose watch is kept in an event loop."""
 
-    def __init__(self, url: str, *, pace: Pace = PACE, known: tuple[Event, ...] = ()) -> None:
-        self.client = AsyncClient(url, pace=pace)
+    def __init__(
+        self, url: str | Find, *, pace: Pace = PACE, known: tuple[Event, ...] = ()
+    ) -> None:
+        endpoint, find = (url, None) if isinstance(url, str) else (None, url)
+        self.client = AsyncClient(endpoint, pace=pace, find=find)
         self.changes: list[Change] = []
         self._known = known
         self._loop = asyncio.new_event_loop()
@@ -354,6 +362,22 @@ def test_nobody_there_is_unavailable_and_a_watch_goes_on(
             watcher.events(within=ms(30))
 
     assert not watcher.changes
+
+
+def test_places_are_tried_until_one_of_them_answers(
+    making: Making, scheduled_events: ScheduledEvents
+) -> None:
+    """Keeps S2, the client's half: where Azure's address is out of reach, a lease names another."""
+    away, there = parse_endpoint(closed_port()), parse_endpoint(scheduled_events.url)
+    leases: list[Endpoint] = []
+    scheduled_events.reboot("web-0")
+    with making(lambda: (away, *leases)) as watcher:
+        scheduled_events.wait_until(lambda: watcher.trouble)
+        leases.append(there)
+        scheduled_events.wait_until(lambda: watcher.changes)
+        assert watcher.client.endpoint == scheduled_events.url
+
+    assert told(watcher) == [(Kind.ANNOUNCED, "Reboot")]
 
 
 def test_a_kept_connection_that_was_closed_is_no_trouble(making: Making) -> None:

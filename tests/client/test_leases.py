@@ -168,4 +168,4 @@ def test_places_are_tried_in_turn_until_one_answers() -> None:
 
 def test_this_process_looks_at_its_own_environment() -> None:
     assert discovery.places("h") == (Endpoint("h"),)
-    assert discovery.places()[0]
+    assert discovery.places()[0].host

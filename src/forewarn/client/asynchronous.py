@@ -10,7 +10,7 @@ from typing import TypeVar
 from forewarn.client import errands, watching
 from forewarn.client.async_line import AsyncLine
 from forewarn.client.changes import Change
-from forewarn.client.contact import Contact, elapsed
+from forewarn.client.contact import Contact, Find, elapsed
 from forewarn.client.documents import Event
 from forewarn.client.errands import Done, Errand
 from forewarn.client.patience import WITHIN, Pace
@@ -22,13 +22,18 @@ class AsyncClient:
     """A VM's view of its scheduled events. To end a watch, leave its loop or cancel its task."""
 
     def __init__(
-        self, endpoint: str | None = None, *, name: str | None = None, pace: Pace | None = None
+        self,
+        endpoint: str | None = None,
+        *,
+        name: str | None = None,
+        pace: Pace | None = None,
+        find: Find | None = None,
     ) -> None:
         """`endpoint` is looked for, and the VM's own `name` asked for, unless they are given.
 
-        Raises: Malformed.
+        `find` looks for it in another way than `discovery.places`. Raises: Malformed.
         """
-        self._contact = Contact(endpoint, name, pace)
+        self._contact = Contact(endpoint, name, pace, find)
 
     @property
     def endpoint(self) -> str:

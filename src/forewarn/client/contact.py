@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
-from typing import Final, TypeVar
+from functools import partial
+from typing import Final, TypeAlias, TypeVar
 
 from forewarn.client import discovery, questions
 from forewarn.client.discovery import Endpoint, Search
@@ -17,6 +18,9 @@ from forewarn.client.patience import Pace
 from forewarn.client.watching import Heard, Watch
 
 T = TypeVar("T")
+
+# Looks for places where the metadata service may be, the likeliest first; again when none of them was.
+Find: TypeAlias = Callable[[], tuple[Endpoint, ...]]
 
 # Unlike the monotonic one, it goes on while the VM is suspended. Linux only.
 _CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
@@ -31,14 +35,16 @@ def elapsed() -> timedelta:
 class Contact:
     """One client's memory. May be used by several threads: each value is replaced whole."""
 
-    def __init__(self, endpoint: str | None, name: str | None, pace: Pace | None) -> None:
+    def __init__(
+        self, endpoint: str | None, name: str | None, pace: Pace | None, find: Find | None
+    ) -> None:
         """Raises: Malformed."""
         self.pace: Final = pace or Pace()
         self.name = name
         # Why the last answer to a watch was none; None if it was one.
         self.trouble: str | None = None
-        self._told = endpoint
-        self._search = Search(discovery.places(endpoint))
+        self._find: Final = find or partial(discovery.places, endpoint)
+        self._search = Search(self._find())
         self._has_read = False
 
     @property
@@ -55,7 +61,7 @@ class Contact:
         search = self._search.after(is_well=is_well)
         if search.is_exhausted:
             # The network may be up by now, and a lease there.
-            search = Search(discovery.places(self._told))
+            search = Search(self._find())
         self._search = search
 
     def watch(self, known: Iterable[Event]) -> Watch:

@@ -18,15 +18,16 @@ from forewarn.client.patience import Pace, answer_patience, retry_delay
 from forewarn.errors import Malformed, Refused, Unavailable
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Errand(Generic[T]):
+class Errand(Generic[T_co]):
     """A question, and how to read its answer."""
 
     request: Request
     # Raises: Malformed, if the answer is none.
-    read: Callable[[Answer], T]
+    read: Callable[[Answer], T_co]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +50,10 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Done(Generic[T]):
+class Done(Generic[T_co]):
     """The errand is over, and this came of it."""
 
-    value: T
+    value: T_co
 
 
 NAME: Final[Errand[str]] = Errand(questions.NAME, lambda answer: load_name(answer.body))

@@ -11,7 +11,7 @@ from typing import Self, TypeVar
 
 from forewarn.client import errands, watching
 from forewarn.client.changes import Change
-from forewarn.client.contact import Contact, elapsed
+from forewarn.client.contact import Contact, Find, elapsed
 from forewarn.client.documents import Event
 from forewarn.client.errands import Done, Errand
 from forewarn.client.line import Line
@@ -25,13 +25,18 @@ class Client:
     """A VM's view of its scheduled events. Its methods may be called in several threads."""
 
     def __init__(
-        self, endpoint: str | None = None, *, name: str | None = None, pace: Pace | None = None
+        self,
+        endpoint: str | None = None,
+        *,
+        name: str | None = None,
+        pace: Pace | None = None,
+        find: Find | None = None,
     ) -> None:
         """`endpoint` is looked for, and the VM's own `name` asked for, unless they are given.
 
-        Raises: Malformed.
+        `find` looks for it in another way than `discovery.places`. Raises: Malformed.
         """
-        self._contact = Contact(endpoint, name, pace)
+        self._contact = Contact(endpoint, name, pace, find)
         self._closed = threading.Event()
         self._lock = threading.Lock()
         self._lines: set[Line] = set()
