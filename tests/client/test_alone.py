@@ -20,6 +20,9 @@ import sys
 sys.path.append({SOURCE!r})
 import forewarn.client
 
+assert 'asyncio' not in sys.modules
+import forewarn.client.asynchronous
+
 foreign = {{name.partition(".")[0] for name in sys.modules}} - set(sys.stdlib_module_names)
 print(sorted(foreign - {{"__main__", "forewarn"}}))
 """

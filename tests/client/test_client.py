@@ -12,7 +12,8 @@ from typing import Any, Self, TypeVar
 
 import pytest
 
-from forewarn.client import AsyncClient, Change, Client, Event, Kind, Pace
+from forewarn.client import Change, Client, Event, Kind, Pace
+from forewarn.client.asynchronous import AsyncClient
 from forewarn.client.contact import Find
 from forewarn.client.discovery import Endpoint, parse_endpoint
 from forewarn.client.documents import dump_event, load_event
@@ -437,6 +438,27 @@ def test_closing_ends_whoever_waits(scheduled_events: ScheduledEvents) -> None:
 
     assert len(ended) == 2
     assert client.endpoint == scheduled_events.url
+
+
+def test_an_approval_on_its_way_is_heard_out(scheduled_events: ScheduledEvents) -> None:
+    event = scheduled_events.reboot("web-0")
+    scheduled_events.faults.add("slow", delay=1, times=1)
+    client = Client(scheduled_events.url, pace=PACE)
+    ended: list[str] = []
+
+    def approve() -> None:
+        client.approve(event.id)
+        ended.append("approved")
+
+    thread = threading.Thread(target=approve, daemon=True)
+    thread.start()
+    # Once it has struck, the request is there.
+    scheduled_events.wait_until(lambda: not scheduled_events.faults.in_force)
+    client.close()
+    scheduled_events.advance(seconds=1)
+    thread.join(timeout=10)
+
+    assert ended == ["approved"]
 
 
 def test_a_watch_in_a_loop_may_be_left(scheduled_events: ScheduledEvents) -> None:

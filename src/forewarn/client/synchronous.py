@@ -53,7 +53,10 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """End every watch, and let go of whoever waits; from any thread."""
+        """End every watch, and let go of whoever waits; from any thread.
+
+        An approval that is on its way is heard out: whoever gave it ought to know.
+        """
         self._closed.set()
         with self._lock:
             for line in self._lines:
@@ -115,7 +118,7 @@ class Client:
 
     def _run(self, errand: Errand[T], within: timedelta) -> T:
         attempt = self._contact.attempt(within)
-        with self._line() as line:
+        with self._line() if errand.request.body is None else Line() as line:
             while not self._slept(attempt.at):
                 outcome = line.exchange(
                     self._contact.endpoint,
@@ -138,6 +141,7 @@ class Client:
 
     @contextmanager
     def _line(self) -> Iterator[Line]:
+        """A line that is cut when the client is closed."""
         with Line() as line:
             with self._lock:
                 self._lines.add(line)
