@@ -12,11 +12,13 @@ from typing import Any, Self, TypeVar
 
 import pytest
 
-from forewarn.client import Change, Client, Event, Kind, Pace
+from forewarn.client import Change, Client, Event, Kind, Pace, questions
 from forewarn.client.asynchronous import AsyncClient
 from forewarn.client.contact import Find
 from forewarn.client.discovery import Endpoint, parse_endpoint
 from forewarn.client.documents import dump_event, load_event
+from forewarn.client.line import Line
+from forewarn.client.messages import Failure
 from forewarn.errors import Malformed, Refused, Unavailable
 from forewarn.testing.plain_azure import Knowing, PlainAzure
 from forewarn.testing.scheduled_events import ScheduledEvents
@@ -391,10 +393,10 @@ def test_a_kept_connection_that_was_closed_is_no_trouble(making: Making) -> None
 
 
 @contextmanager
-def closing_server(answered: threading.Semaphore) -> Iterator[str]:
-    """A server that says that it keeps a connection, and closes it after each answer."""
+def closing_server(answered: threading.Semaphore, headers: bytes = b"") -> Iterator[str]:
+    """A server that closes each connection after its answer, whether or not it says so."""
     body = b'{"DocumentIncarnation":1,"Events":[],"compute":{"name":"web-0"}}'
-    head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body)
+    head = b"HTTP/1.1 200 OK\r\n%bContent-Length: %d\r\n\r\n" % (headers, len(body))
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:
@@ -413,6 +415,35 @@ def closing_server(answered: threading.Semaphore) -> Iterator[str]:
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
         server.shutdown(socket.SHUT_RDWR)
         thread.join(timeout=10)
+
+
+def test_a_server_that_says_that_it_hangs_up_is_called_again(making: Making) -> None:
+    answered = threading.Semaphore(0)
+    with (
+        closing_server(answered, b"Connection: close\r\n") as url,
+        making(url) as watcher,
+    ):
+        for _ in range(5):
+            assert answered.acquire(timeout=10)
+        assert watcher.trouble is None
+
+
+def test_no_time_is_no_answer(scheduled_events: ScheduledEvents) -> None:
+    endpoint = parse_endpoint(scheduled_events.url)
+
+    with Line() as line:
+        outcome = line.exchange(endpoint, questions.DOCUMENT, connect=ms(1000), patience=ms(0))
+
+    assert isinstance(outcome, Failure)
+
+
+def test_a_vm_may_ask_who_it_is(scheduled_events: ScheduledEvents) -> None:
+    with Client(scheduled_events.url) as client:
+        assert client.name() == client.name() == "web-0"
+    assert asyncio.run(AsyncClient(scheduled_events.url).name()) == "web-0"
+    assert Client(closed_port(), name="db-0").name() == "db-0"
+
+    assert [request.route for request in scheduled_events.requests] == ["instance", "instance"]
 
 
 def test_closing_ends_whoever_waits(scheduled_events: ScheduledEvents) -> None:
