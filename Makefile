@@ -21,7 +21,7 @@ FLOOR = */forewarn/core/*,*/forewarn/wire/*,*/forewarn/service/*
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-az simulate deaths fuzz neighbors mutants check bench fix clean
+.PHONY: help run test test-vm test-az simulate deaths fuzz neighbors mutants check bench fix clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,12 +31,17 @@ help: ## list the targets
 run: .venv/.run ## start a service with a sample fleet, and show what to ask it
 	@exec $(DEMO)
 
-test: .venv/.dev .venv/.hands .venv/.node ## run every test, with the coverage floor
+test: .venv/.dev .venv/.hands .venv/.libvirt .venv/.vm .venv/.node ## run every test, with the coverage floor
 	@.venv/bin/coverage erase
-	.venv/bin/coverage run $(PYTEST) -n $(WORKERS) --dist worksteal
+	.venv/bin/coverage run $(PYTEST) -m 'not vm' -n $(WORKERS) --dist worksteal
+	@# One after the other: two cores carry two emulated machines, not more.
+	.venv/bin/coverage run $(PYTEST) -m vm tests/vm || [ $$? = 5 ]
 	@.venv/bin/coverage combine --quiet
 	.venv/bin/coverage report
 	.venv/bin/coverage report --include='$(FLOOR)' --fail-under=100
+
+test-vm: .venv/.dev .venv/.libvirt .venv/.vm ## real machines under libvirt and QEMU, as root
+	.venv/bin/python $(PYTEST) -m vm tests/vm
 
 test-az: .venv/.dev .venv/.az ## drive a service with Azure's own command line (a large installation)
 	.venv/bin/python tools/az_story.py --az .venv/az/bin/az
@@ -47,7 +52,7 @@ simulate: .venv/.dev ## new stories full of faults until Ctrl-C; or SEED=7 (one)
 deaths: .venv/.dev ## kill a service under load: make deaths KILLS=300 SEED=...
 	.venv/bin/python -m forewarn.testing.deaths --kills $(KILLS) $(if $(SEED),--seed $(SEED))
 
-mutants: .venv/.dev ## break the rules one by one, to see that the tests notice; WRITE=--write for the page
+mutants: .venv/.dev .venv/.libvirt ## break the rules one by one, to see that the tests notice; WRITE=--write for the page
 	.venv/bin/python tools/mutants.py $(WRITE)
 
 check: .venv/.dev ## lint, types, architecture and the fast tests: under a minute, edits nothing
@@ -122,6 +127,33 @@ clean: ## remove everything that was made here
 	else \
 		echo "missing:$$missing. On Debian and Ubuntu: sudo apt-get install$$missing" >&2; \
 		[ "$$missing" = " libfaketime" ]; \
+	fi
+	@touch $@
+
+# libvirt-python is compiled here, against libvirt's headers; without them its tests are skipped.
+.venv/.libvirt: pyproject.toml $(CONSTRAINTS) .venv/.dev
+	@missing="libvirt-dev pkg-config gcc"; \
+	if command -v gcc >/dev/null && pkg-config --exists libvirt 2>/dev/null; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		apt-get install -y -q --no-install-recommends $$missing \
+			|| { apt-get update -q && apt-get install -y -q --no-install-recommends $$missing; }; \
+	else \
+		echo "the libvirt fabric is not tried, as there is no: $$missing" >&2; \
+	fi
+	@if pkg-config --exists libvirt 2>/dev/null; then $(INSTALL) --editable '.[libvirt]'; fi
+	@touch $@
+
+# What real machines need; only root can have them, and only where there are taps.
+.venv/.vm: .venv/.dev
+	@if [ "$$(id -u)" = 0 ] && [ -e /dev/net/tun ] && command -v apt-get >/dev/null \
+		&& ! { [ -x /usr/sbin/libvirtd ] && [ -x /usr/bin/qemu-system-x86_64 ]; }; then \
+		packages="qemu-system-x86 libvirt-daemon libvirt-daemon-driver-qemu iproute2"; \
+		apt-get install -y -q --no-install-recommends $$packages \
+			|| { apt-get update -q && apt-get install -y -q --no-install-recommends $$packages; }; \
+	fi
+	@if [ "$$(id -u)" = 0 ] && [ -x /usr/sbin/libvirtd ] && command -v apt-get >/dev/null; then \
+		.venv/bin/python -m forewarn.testing.guests .venv/guest \
+			|| { apt-get update -q && .venv/bin/python -m forewarn.testing.guests .venv/guest; }; \
 	fi
 	@touch $@
 

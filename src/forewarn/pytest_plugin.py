@@ -7,6 +7,7 @@ but pytest; all else comes with the first test that uses the fixture.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -35,18 +36,27 @@ def scheduled_events(request: pytest.FixtureRequest) -> Iterator[ScheduledEvents
 
     One VM, web-0, unless the mark of the same name says otherwise.
     """
-    from forewarn.testing.scheduled_events import emulated  # noqa: PLC0415 - see the law
+    from forewarn.errors import ForewarnError  # noqa: PLC0415 - see the law
+    from forewarn.testing.scheduled_events import emulated  # noqa: PLC0415
 
     mark = request.node.get_closest_marker(MARK)
     wanted = {} if mark is None else dict(mark.kwargs)
     unknown = [*(() if mark is None else mark.args), *(set(wanted) - set(OPTIONS))]
     if unknown:
-        pytest.fail(
-            f"@pytest.mark.{MARK} does not know {unknown[0]!r}: give {', '.join(OPTIONS)}, by name",
-            pytrace=False,
-        )
-    if wanted.get("fleet") is not None:
+        raise _refusal(f"does not know {unknown[0]!r}: give {', '.join(OPTIONS)}, by name")
+    fleet = wanted.get("fleet")
+    if isinstance(fleet, str | Path):
         # Beside the test, unless the path is a whole one.
-        wanted["fleet"] = request.path.parent / Path(wanted["fleet"])
-    with emulated(**wanted) as world:
+        wanted["fleet"] = request.path.parent / fleet
+    elif fleet is not None:
+        raise _refusal(f'cannot be meant: fleet is a path, such as "fleet.toml", and not {fleet!r}')
+    with ExitStack() as stack:
+        try:
+            world = stack.enter_context(emulated(**wanted))
+        except ForewarnError as error:
+            raise _refusal(f"cannot be meant: {error}") from None
         yield world
+
+
+def _refusal(why: str) -> BaseException:
+    return pytest.fail.Exception(f"@pytest.mark.{MARK} {why}", pytrace=False)

@@ -147,6 +147,18 @@ def test_a_broken_endpoint_file_is_no_service(content: str, data: Path) -> None:
         Connection(data=data).service(NOWHERE)
 
 
+def test_an_emulator_that_has_ended_is_not_to_be_started_as_a_service(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match="start another with `forewarn emulate`"):
+        Connection(data=tmp_path / "forewarn-gone").service(NOWHERE)
+    with subprocess.Popen([sys.executable, "-c", ""]) as dead:
+        dead.wait()
+    left = {"control": "http://127.0.0.1:1", "pid": dead.pid, "token": "t"}
+    (tmp_path / "endpoint.json").write_text(json.dumps(left))
+
+    with pytest.raises(Unavailable, match="has died: start another with `forewarn emulate`"):
+        Connection(data=tmp_path).service(NOWHERE)
+
+
 def test_the_secret_is_not_shown_to_whoever_has_a_dead_service_s_port(data: Path) -> None:
     """A service that was killed leaves its address behind."""
     with subprocess.Popen([sys.executable, "-c", ""]) as dead:

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from forewarn.cli.announce import Announced
 from forewarn.cli.main import main
 from forewarn.cli.transport import Credentials, Service, Transport
+from forewarn.core.events import ANNOUNCED_TYPES
 from forewarn.errors import Malformed, Unavailable
 
 
@@ -29,6 +31,22 @@ def test_options_that_make_no_sense_are_refused(
 ) -> None:
     assert main(["emulate", *options]) == 2
     assert complaint in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["emulate", "--data", ""],
+        ["emulate", "--data="],
+        ["--data", "", "events"],
+        ["demo", "--data="],
+    ],
+)
+def test_an_empty_directory_is_not_the_one_that_you_are_in(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    assert "--data is empty, is a variable not set?" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [[], ["5m", "--next"], ["5m", "--to", "2030-01-01T00:00:00Z"]])
@@ -53,3 +71,13 @@ def test_an_emulator_that_is_gone_is_said_to_be() -> None:
 
     with pytest.raises(Unavailable, match="start it"):
         Transport(service).ask("GET", "/")
+
+
+def test_only_what_can_be_announced_is_offered(capsys: pytest.CaptureFixture[str]) -> None:
+    assert [one.value for one in Announced] == [one.value for one in ANNOUNCED_TYPES]
+
+    assert main(["announce", "restart", "web-0"]) == 2
+
+    told = capsys.readouterr().err
+    assert '"reboot"' in told
+    assert '"start"' not in told

@@ -213,7 +213,7 @@ BAD_FILES = [
     ("vm = 'a b'\n[[step]]\nfault = '429'\n", '1: name = "a b" is not a name: use letters'),
     (
         "availability_set = 'web'\n[[step]]\nfault = '429'\n",
-        "1: availability-set web: say NAME:COUNT, such as web:3",
+        "1: availability set web: say NAME:COUNT, such as web:3",
     ),
     ("vm = 'x'\n" + HOSTED, "1: vm beside [[scope]]: say which VMs there are in one of the two"),
     (HOSTED + "vm = 'web-0'\n", "15: step 1: host beside vm: give one of them"),

@@ -199,3 +199,41 @@ def test_differences_are_said_in_words() -> None:
         "removed b, changed a, changed the scope's settings"
     )
     assert rosters.differences(before, before) == ""
+
+
+@pytest.mark.parametrize(
+    ("known", "seen", "after"),
+    [
+        (Presence.RUNNING, Presence.STOPPED, Presence.STOPPED),
+        (Presence.STOPPED, Presence.RUNNING, Presence.RUNNING),
+        (Presence.DEALLOCATED, Presence.RUNNING, Presence.RUNNING),
+        # Both are off; only the record knows the difference.
+        (Presence.DEALLOCATED, Presence.STOPPED, Presence.DEALLOCATED),
+        # Terminated, and not gone yet.
+        (Presence.DELETED, Presence.RUNNING, Presence.DELETED),
+    ],
+)
+def test_a_census_has_seen_whether_a_machine_runs(
+    known: Presence, seen: Presence, after: Presence
+) -> None:
+    def with_presence(presence: Presence) -> Declaration:
+        scope = declared("a").scope
+        return Declaration(
+            replace(scope, machines=(replace(scope.machines[0], presence=presence),))
+        )
+
+    before = enrolled(EMPTY, with_presence(known), Origin.CENSUS)
+
+    ledger = enrolled(before, with_presence(seen), Origin.CENSUS)
+
+    assert ledger.scope.machines[0].presence is after
+
+
+def test_a_file_has_not_seen_whether_a_machine_runs() -> None:
+    before = enrolled(EMPTY, declared("a"))
+    stopped = replace(before.scope.machines[0], presence=Presence.STOPPED)
+    known = replace(before, scope=replace(before.scope, machines=(stopped,)))
+
+    ledger = enrolled(known, declared("a"))
+
+    assert ledger.scope.machines[0].presence is Presence.STOPPED

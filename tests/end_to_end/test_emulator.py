@@ -174,18 +174,29 @@ def test_requests_say_who_asked_what_and_when(emulator: EmulatorProcess) -> None
     emulator.guest("db", "POST", {"StartRequests": [{"EventId": event}]})
     request(emulator.told["machines"]["db"], "GET", f"{PATH}?api-version={VERSION}")
     request(emulator.told["metadata"], "GET", PATH, headers={"Metadata": "true"})
+    wrong = "/metadata/ScheduledEvent?api-version=1"
+    request(emulator.told["machines"]["db"], "GET", wrong, headers={"Metadata": "true"})
 
     seen = emulator.ask("GET", "/emulator/requests")["requests"]
 
-    asked = ("machine", "method", "route", "api_version", "status")
+    asked = ("machine", "method", "path", "route", "api_version", "status")
     assert [tuple(one[name] for name in asked) for one in seen] == [
-        ("web-1", "GET", "scheduledevents", VERSION, 200),
-        ("db", "POST", "scheduledevents", None, 200),
-        ("db", "GET", "scheduledevents", None, 400),
-        (None, "GET", "scheduledevents", None, 403),
+        ("web-1", "GET", PATH, "scheduledevents", VERSION, 200),
+        ("db", "POST", PATH, "scheduledevents", VERSION, 200),
+        ("db", "GET", PATH, "scheduledevents", VERSION, 400),
+        (None, "GET", PATH, "scheduledevents", None, 403),
+        ("db", "GET", "/metadata/ScheduledEvent", "other", "1", 404),
     ]
     first, second, *_ = (datetime.fromisoformat(one["at"]) for one in seen)
     assert second - first == timedelta(seconds=5)
+
+
+def test_a_stranger_is_told_of_in_the_log_with_where_to_ask(tmp_path: Path) -> None:
+    with EmulatorProcess(tmp_path / "log", *FLEET) as emulator:
+        request(emulator.told["metadata"], "GET", PATH, headers={"Metadata": "true"})
+
+    told = (tmp_path / "log").read_text()
+    assert "turned away: ask at the address that plays a VM, see `machines`" in told
 
 
 def test_one_address_knows_vms_by_theirs(emulator: EmulatorProcess) -> None:
@@ -251,11 +262,25 @@ def test_what_is_not_kept_is_gone_and_what_is_kept_is_there_again(tmp_path: Path
     assert found["EventId"] == event
 
 
-def test_ctrl_c_ends_it_cleanly(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_ctrl_c_or_the_end_of_its_terminal_ends_it_cleanly(tmp_path: Path, number: int) -> None:
     with EmulatorProcess(tmp_path / "log") as emulator:
-        emulator.process.send_signal(signal.SIGINT)
+        emulator.process.send_signal(number)
         assert emulator.process.wait(30) == 0
     assert not Path(emulator.told["data"]).exists()
+
+
+def test_who_starts_it_by_nohup_keeps_it(tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        emulator = EmulatorProcess(tmp_path / "log")
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    with emulator:
+        emulator.process.send_signal(signal.SIGHUP)
+        # Whatever signals there are, they are heard before the next request.
+        assert emulator.guest("vm-0").status == 200
+        assert emulator.guest("vm-0").status == 200
 
 
 def test_a_fleet_file_says_which_vms_there_are(tmp_path: Path) -> None:

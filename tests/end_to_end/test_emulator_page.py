@@ -18,11 +18,21 @@ pytestmark = pytest.mark.end_to_end
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "testing" / "emulator.md"
 
 
+def test_no_block_reads_the_line_of_an_emulator_before_this_one() -> None:
+    text = PAGE.read_text()
+
+    assert text.count("--json > emulator.json") == text.count(
+        "rm -f emulator.json\nforewarn emulate"
+    )
+
+
 def test_every_line_of_the_page_works_in_a_shell(tmp_path: Path) -> None:
     command = tmp_path / "forewarn"
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m forewarn "$@"\n')
     source = str(Path(forewarn.__file__).parents[1])
     command.chmod(0o755)
+    # What an earlier run left, as whoever pastes the page again has it.
+    (tmp_path / "emulator.json").write_text('{"machines": {}, "data": "gone"}')
     blocks = re.findall(r"^```sh\n(.*?)^```", PAGE.read_text(), flags=re.MULTILINE | re.DOTALL)
 
     done = subprocess.run(

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ from forewarn.cli.transport import Service, Session, Transport
 from forewarn.config.scenarios import Scenario, find_scenario, parse_scenario, shipped
 from forewarn.testing.emulators import EmulatorProcess
 from forewarn.testing.handlers import ApprovingHandler
-from forewarn.testing.processes import ServiceProcess
+from forewarn.testing.processes import PATH, VERSION, ServiceProcess, request
 
 pytestmark = pytest.mark.end_to_end
 
@@ -250,6 +250,27 @@ def test_after_a_step_that_is_refused_nothing_is_played(
     assert lines[-1] == "NOT KEPT: 1 failed, 0 kept; 1 steps were not played"
 
 
+def test_two_vms_of_one_name_are_told_apart(emulators: Emulators) -> None:
+    machine = '[[scope]]\nname = "{0}"\n[[scope.machine]]\nname = "vm"\nhost = "h"\n'
+    one = 'vm = "default/one/vm"\n'
+    steps = [
+        '[[step]]\nannounce = "Freeze"\nhost = "h"\nstarted_for = "1m"\nas = ["first", "second"]\n',
+        '[[step]]\nexpect = "Scheduled"\nevent = "second"\n',
+        f'[[step]]\nexpect = "gone"\nevent = "second"\n{one}',
+        '[[step]]\nexpect = "Scheduled"\nevent = "first"\nresources = "default/one/vm"\n',
+        f'[[step]]\napprove = "first"\n{one}',
+        f'[[step]]\nexpect = "approval"\nevent = "first"\nwithin = "1m"\n{one}',
+    ]
+    text = "".join([machine.format("one"), machine.format("two"), *steps])
+    scenario = parse_scenario(text, "mine.toml", "mine")
+    client = client_of(emulators(scenario.fleet_toml))
+
+    played = list(Player(client, scenario, client.clock()).play())
+
+    assert [step.outcome for step in played].count(Outcome.KEPT) == 4, played
+    assert played[1].what == "default/two/vm to read second as Scheduled"
+
+
 # -- faults -------------------------------------------------------------------------------------
 
 
@@ -344,6 +365,25 @@ def test_what_an_approval_made_early_is_passed_over_and_the_rest_is_judged(
     assert "web-0 approved maintenance at" in lines[-2 - 2]["seen"]
 
 
+def test_a_handler_reads_the_end_before_the_emulator_is_gone(tmp_path: Path) -> None:
+    freeze = '[[step]]\nannounce = "Freeze"\nvm = "web-0"\nas = "reboot"\n'
+    end = '[[step]]\nat = "+20m"\nexpect = "gone"\nevent = "reboot"\n'
+    (tmp_path / "mine.toml").write_text(f"{FLEET}{freeze}{end}")
+    documents: list[Any] = []
+    with started(tmp_path, "--speed", "600") as (process, told):
+        url = told["machines"]["web-0"]
+        # A handler that looks every now and then, as most do.
+        with suppress(OSError):
+            while True:
+                target = f"{PATH}?api-version={VERSION}"
+                documents.append(request(url, "GET", target, headers={"Metadata": "true"}).json)
+                time.sleep(0.7)
+        assert process.wait(30) == 0
+
+    assert documents[0]["Events"] != []
+    assert documents[-1]["Events"] == []
+
+
 # -- which emulator -----------------------------------------------------------------------------
 
 
@@ -418,7 +458,7 @@ def test_a_service_that_is_no_emulator_is_left_alone(
     with ServiceProcess(tmp_path, fleet) as service:
         assert main(["scenario", "run", "live-migration", "--data", str(service.data)]) == 3
 
-    assert "that service is no emulator" in capsys.readouterr().err
+    assert "this service is no emulator" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -429,13 +469,21 @@ def test_a_service_that_is_no_emulator_is_left_alone(
         (["--port", "70000"], "--port 70000"),
     ],
 )
-def test_why_no_emulator_could_be_started_is_said(
+def test_options_that_no_emulator_takes_cannot_be_understood(
     options: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["scenario", "run", "live-migration", *options]) == 3
+    assert main(["scenario", "run", "live-migration", *options]) == 2
+    assert capsys.readouterr().err.startswith(f"forewarn: {complaint}")
+
+
+def test_why_no_emulator_could_be_started_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert main(["scenario", "run", "live-migration", "--port", port]) == 3
+
     told = capsys.readouterr().err
-    assert "no emulator could be started" in told
-    assert complaint in told
+    assert told.startswith("forewarn: no emulator could be started: ")
+    assert port in told
 
 
 def test_an_emulator_that_dies_meanwhile_is_said_to_have(tmp_path: Path) -> None:
@@ -450,7 +498,7 @@ def test_an_emulator_that_dies_meanwhile_is_said_to_have(tmp_path: Path) -> None
     assert first["machines"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_whoever_ends_it_ends_its_emulator_too(tmp_path: Path, number: int) -> None:
     text = f'{FLEET}{WEB_0}[[step]]\nat = "+1h"\nexpect = "gone"\nevent = "reboot"\n'
     (tmp_path / "mine.toml").write_text(text)
@@ -459,7 +507,7 @@ def test_whoever_ends_it_ends_its_emulator_too(tmp_path: Path, number: int) -> N
 
         process.send_signal(number)
 
-        assert process.wait(30) in {130, 143}
+        assert process.wait(30) == 128 + number
         assert not Path(f"/proc/{owner}").exists()
 
 

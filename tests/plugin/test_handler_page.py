@@ -13,6 +13,8 @@ from typing import Final
 import pytest
 
 import forewarn
+from forewarn.core.events import ANNOUNCED_TYPES, EventType
+from forewarn.core.periods import TYPICAL_DURATION
 from forewarn.pytest_plugin import OPTIONS
 from forewarn.testing.emulated_events import Event
 from forewarn.testing.scheduled_events import ScheduledEvents
@@ -112,3 +114,31 @@ def test_a_handler_that_forgets_to_approve_is_caught(desk: Path) -> None:
 )
 def test_the_page_knows_every_word(name: str) -> None:
     assert re.search(rf"`[^`]*\b{name}\b[^`]*`", PAGE), f"docs/testing-your-handler.md: {name}"
+
+
+@pytest.mark.parametrize("kind", ANNOUNCED_TYPES)
+def test_the_page_says_how_long_events_stay_started(kind: EventType) -> None:
+    took = TYPICAL_DURATION[kind].total_seconds()
+    minutes, seconds = divmod(int(took), 60)
+    unit = "minute" if minutes else "second"
+    count = minutes or seconds
+    told = f"{count} {unit}" if count == 1 else f"{count} {unit}s"
+
+    assert re.search(
+        rf"^\| `{kind.value.lower()}\(\*vms\)` \| [^|]+ \| {told} \|", PAGE, re.MULTILINE
+    )
+
+
+def test_the_page_says_what_else_to_install() -> None:
+    assert "`pip install pytest-asyncio`" in PAGE
+    assert "`pip install pytest-xdist`" in PAGE
+
+
+def test_the_readme_leads_here() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    section = readme.partition("## Test a handler")[2].partition("\n## ")[0]
+
+    assert "(docs/testing-your-handler.md)" in section
+    assert "`pip install 'forewarn[testing]'`" in section
+    bullets = re.findall(r"^- \*\*([^*]+)\*\*", readme, re.MULTILINE)
+    assert len(bullets) == len(set(bullets)), "each is told what it can do once"

@@ -66,6 +66,15 @@ def test_a_handler_is_started_and_ended_with_the_test(scheduled_events: Schedule
     assert handler.stop() == -15
 
 
+def test_what_a_command_started_is_ended_with_it(scheduled_events: ScheduledEvents) -> None:
+    story = "sleep 60 >/dev/null 2>&1 & echo $!"
+    done = scheduled_events.run(["sh", "-c", story], check=True)
+    child = Path("/proc", done.stdout.strip(), "status")
+
+    # Whoever adopted it may not have noticed its end yet.
+    scheduled_events.wait_until(lambda: not child.exists() or "(zombie)" in child.read_text())
+
+
 def test_nothing_else_is_in_its_network(scheduled_events: ScheduledEvents) -> None:
     port = scheduled_events.url.rpartition(":")[2]
 
@@ -99,7 +108,7 @@ def test_environment_and_status_are_the_commands_own(scheduled_events: Scheduled
     assert (done.returncode, done.stdout, done.stderr) == (3, "me\n", "no\n")
     with pytest.raises(subprocess.CalledProcessError):
         scheduled_events.run(command, check=True)
-    with pytest.raises(subprocess.TimeoutExpired):
+    with pytest.raises(subprocess.TimeoutExpired, match=r"Command '\['sleep', '60'\]' timed out"):
         scheduled_events.run(["sleep", "60"], timeout=0.01)
 
 
@@ -188,3 +197,18 @@ def test_nobody_in_particular_can_do_it() -> None:
     )  # fmt: skip
 
     assert done.returncode == 0, done.stderr
+
+
+def test_waiting_in_vain_for_a_program_that_has_died_says_so(
+    scheduled_events: ScheduledEvents,
+) -> None:
+    command = scheduled_events.start(["sh", "-c", "exit 7"])
+    command.process.wait(30)
+
+    with pytest.raises(TimeoutError, match=r"has ended with status 7: sh -c 'exit 7'"):
+        scheduled_events.wait_until(lambda: False, seconds=0)
+
+
+def test_a_line_for_a_shell_is_no_command(scheduled_events: ScheduledEvents) -> None:
+    with pytest.raises(Malformed, match=r"is a list of words: write \['curl', '-s', 'x'\]"):
+        scheduled_events.run("curl -s x")

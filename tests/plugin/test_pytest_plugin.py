@@ -176,17 +176,43 @@ def test_a_mark_that_cannot_be_meant_is_refused(pytester: pytest.Pytester) -> No
 
         @pytest.mark.scheduled_events(availability_sets=["web"])
         def test_uncounted(scheduled_events): ...
+
+        @pytest.mark.scheduled_events(vms="web-0")
+        def test_unlisted(scheduled_events): ...
+
+        @pytest.mark.scheduled_events(fleet="no-such.toml")
+        def test_unwritten(scheduled_events): ...
+
+        @pytest.mark.scheduled_events(fleet=5)
+        def test_no_path(scheduled_events): ...
+
+        @pytest.mark.scheduled_events(seed="x")
+        def test_no_number(scheduled_events): ...
+
+        @pytest.mark.scheduled_events(vms=[1])
+        def test_no_names(scheduled_events): ...
+
+        @pytest.mark.scheduled_events(vms=["a", "a"])
+        def test_twice(scheduled_events): ...
         """
     )
 
     done = run(pytester)
 
-    done.assert_outcomes(errors=3)
+    done.assert_outcomes(errors=9)
+    assert "Traceback" not in done.stdout.str()
+    assert "scheduled_events.py:" not in done.stdout.str(), "our own lines help nobody"
     done.stdout.fnmatch_lines(
         [
             "*@pytest.mark.scheduled_events does not know 'vm': give vms, *",
             "*@pytest.mark.scheduled_events does not know 'web-0': give vms, *",
-            "*say NAME:COUNT, such as web:3*",
+            "*@pytest.mark.scheduled_events cannot be meant: availability set web: say NAME:COUNT, *",
+            '*@pytest.mark.scheduled_events cannot be meant: vms is a list: write vms=[[]"web-0"]',
+            "*@pytest.mark.scheduled_events cannot be meant: *no-such.toml: cannot be read*",
+            "*@pytest.mark.scheduled_events cannot be meant: fleet is a path, *",
+            "*@pytest.mark.scheduled_events cannot be meant: a seed is a whole number, *",
+            "*@pytest.mark.scheduled_events cannot be meant: vms is a list of names, *",
+            "*@pytest.mark.scheduled_events cannot be meant: *",
         ]
     )
 

@@ -210,13 +210,27 @@ def test_requests_tell_who_asked_what_and_when(scheduled_events: ScheduledEvents
     assert second.at - first.at == timedelta(seconds=5)
 
 
+def test_a_path_that_is_misspelled_is_told_as_it_was_sent(
+    scheduled_events: ScheduledEvents,
+) -> None:
+    wrong = "/metadata/ScheduledEvent?Api-Version=1999-01-01"
+    request(scheduled_events.url, "GET", wrong, headers={"Metadata": "true"})
+
+    (asked,) = scheduled_events.requests
+    assert (asked.path, asked.api_version) == ("/metadata/ScheduledEvent", "1999-01-01")
+    assert (asked.route, asked.status) == ("other", 404)
+    with pytest.raises(TimeoutError, match="path='/metadata/ScheduledEvent'"):
+        scheduled_events.wait_until(lambda: False, seconds=0)
+
+
 def test_time_goes_on_only_when_told_and_never_back(scheduled_events: ScheduledEvents) -> None:
     then = scheduled_events.now
 
     scheduled_events.advance(hours=1, seconds=1)
     scheduled_events.advance(days=1)
     assert scheduled_events.now == then + timedelta(days=1, hours=1, seconds=1)
-    scheduled_events.advance_to(then)
+    with pytest.raises(Malformed, match="time does not go back: it is 20"):
+        scheduled_events.advance_to(then)
 
     assert scheduled_events.now == then + timedelta(days=1, hours=1, seconds=1)
     with pytest.raises(Malformed, match="not negative"):
@@ -253,6 +267,14 @@ def test_an_event_shows_what_it_waits_for(scheduled_events: ScheduledEvents) -> 
     assert repr(event).endswith("Reboot of web-0 is Started, approved by web-0>")
 
 
+def test_an_event_shows_itself_as_it_is(scheduled_events: ScheduledEvents) -> None:
+    event = scheduled_events.reboot()
+
+    approve(scheduled_events.url, event.id)
+
+    assert "Reboot of web-0 is Started, approved by web-0" in repr(event)
+
+
 def test_what_is_approved_starts_while_nobody_looks(scheduled_events: ScheduledEvents) -> None:
     """A handler may wait for the start of what it approved, and the test for the handler."""
     event = scheduled_events.reboot()
@@ -282,6 +304,13 @@ def test_waiting_ends_and_tells_what_was_asked(scheduled_events: ScheduledEvents
         scheduled_events.wait_until(lambda: False, seconds=0.01)
 
 
+def test_waiting_in_vain_for_code_that_asks_elsewhere_says_where_to_lead_it(
+    scheduled_events: ScheduledEvents,
+) -> None:
+    with pytest.raises(TimeoutError, match=f"is the code led to {scheduled_events.url} "):
+        scheduled_events.wait_until(lambda: False, seconds=0)
+
+
 @pytest.mark.scheduled_events(vms=["web-0", "db-0"])
 def test_the_environment_leads_programs_to_a_vm(scheduled_events: ScheduledEvents) -> None:
     url = scheduled_events.url_of("db-0")
@@ -299,13 +328,37 @@ def test_the_environment_leads_programs_to_a_vm(scheduled_events: ScheduledEvent
 
 
 def test_faults_strike_the_vm_that_was_named_so_often(scheduled_events: ScheduledEvents) -> None:
-    fault = scheduled_events.faults.add("429", machine="WEB-0", times=2)
+    fault = scheduled_events.faults.add("429", vm="WEB-0", times=2)
     assert faults(scheduled_events) == [fault]
 
     told = [ask(scheduled_events.url).status for _ in range(3)]
 
     assert told == [429, 429, 200]
     assert faults(scheduled_events) == []
+
+
+@pytest.mark.parametrize("kind", [503, "503"])
+def test_a_status_is_as_well_a_number_as_a_word(
+    scheduled_events: ScheduledEvents, kind: int | str
+) -> None:
+    scheduled_events.faults.add(kind, times=1)
+
+    assert ask(scheduled_events.url).status == 503
+
+
+def test_faults_do_not_queue_unless_they_are_of_one_sort(
+    scheduled_events: ScheduledEvents,
+) -> None:
+    scheduled_events.faults.add(429, times=1)
+    scheduled_events.faults.add(503, times=1)
+    scheduled_events.faults.add("slow", times=1, delay=0)
+
+    told = [ask(scheduled_events.url).status]
+    left = [fault.kind.value for fault in faults(scheduled_events)]
+    told += [ask(scheduled_events.url).status for _ in range(2)]
+
+    assert told == [429, 503, 200]
+    assert left == ["503"], "the first request was late and refused at once"
 
 
 def test_faults_last_as_long_as_told_by_the_emulated_clock(
@@ -344,14 +397,30 @@ def test_a_slow_answer_takes_emulated_time_only(scheduled_events: ScheduledEvent
 def test_whatever_cannot_be_meant_is_refused_with_the_next_step(
     scheduled_events: ScheduledEvents,
 ) -> None:
-    with pytest.raises(Unknown, match="no VM db-7"):
+    with pytest.raises(
+        Unknown, match=r"no VM db-7: scheduled_events.machines has web-0; the mark "
+    ):
         scheduled_events.reboot("db-7")
     with pytest.raises(Unknown, match="no VM db-7"):
         scheduled_events.url_of("db-7")
     with pytest.raises(Unknown, match="no VM db-7"):
-        scheduled_events.faults.add("429", machine="db-7")
+        scheduled_events.faults.add("429", vm="db-7")
     with pytest.raises(Malformed, match="forewarn emulate"):
         scheduled_events.faults.add("webhook-duplicate")
+    with pytest.raises(Malformed, match='a VM is called by its name, such as "web-0"'):
+        scheduled_events.reboot(["web-0"])  # type: ignore[arg-type]
+    with pytest.raises(Malformed, match=r"cancel\(\) takes the event that was returned"):
+        scheduled_events.cancel("5CB071CC")  # type: ignore[arg-type]
+    with pytest.raises(Malformed, match=r"an instant is a datetime, such as event.not_before"):
+        scheduled_events.advance_to("noon")  # type: ignore[arg-type]
+    with pytest.raises(Malformed, match=r"say how far, such as advance\(minutes=15\)"):
+        scheduled_events.advance()
+    with pytest.raises(
+        Malformed, match="notice is a number of seconds, or a timedelta, and not '1h'"
+    ):
+        scheduled_events.reboot(notice="1h")  # type: ignore[arg-type]
+    with pytest.raises(Refused, match="or leave the notice out"):
+        scheduled_events.reboot(notice=60)
     with pytest.raises(Malformed, match="no source is called"):
         scheduled_events.reboot(source="Azure")
     with pytest.raises(Refused, match="only VMs of a scale set") as refused:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -304,6 +305,43 @@ def test_a_server_that_stops_does_not_wait_for_delays(
     endpoint.stop()
 
     assert guest.receive().status == 200
+
+
+def test_a_server_that_stops_does_not_have_the_delayed_wait_for_news(
+    faults: Faults, endpoint: Endpoint, guest: Guest
+) -> None:
+    faults.add("slow")
+    guest.send(poll(300, 1))
+    assert guest.is_silent_for(A_MOMENT)
+
+    endpoint.stop()
+
+    assert guest.receive().status == 304
+
+
+def test_a_server_that_stops_delays_nobody_any_more(
+    faults: Faults, endpoint: Endpoint, guest: Guest
+) -> None:
+    faults.add("slow", times=1)
+    guest.send(GET[:20])
+    wait_until(lambda: endpoint.counters.connections == 1)
+    stopping = threading.Thread(target=endpoint.stop)
+    stopping.start()
+    wait_until(lambda: _refuses(endpoint))
+
+    guest.send(GET[20:])
+
+    assert guest.receive().status == 200
+    stopping.join()
+    assert faults.in_force
+
+
+def _refuses(endpoint: Endpoint) -> bool:
+    try:
+        with endpoint.guest(WEB_1):
+            return False
+    except ConnectionRefusedError:
+        return True
 
 
 def test_incarnations_begin_anew_and_go_on_from_there(

@@ -448,3 +448,21 @@ def test_a_refusal_is_a_reply() -> None:
     reply = answered(World(WEB), Request("PUT", NEWEST, (TRUE,)))
 
     assert (reply.status, reply.headers) == (405, (("Allow", "GET, POST"),))
+
+
+@pytest.mark.parametrize(
+    ("target", "path", "version"),
+    [
+        ("/Metadata/nothing?a=b&API-version=x", "/Metadata/nothing", "x"),
+        (EVENTS + "1&api-version=2", "/metadata/scheduledevents", "1"),
+        ("/" + "x" * 500 + "?api-version=" + "y" * 500, "/" + "x" * 199, "y" * 200),
+        ("/metadata/scheduledevents?" + "a&" * 100, "/metadata/scheduledevents", None),
+    ],
+)
+def test_what_was_sent_is_known_whatever_became_of_it(
+    target: str, path: str, version: str | None
+) -> None:
+    decision = decide(Request("GET", target, (TRUE,), "1.1"))
+
+    assert isinstance(decision.action, Refusal)
+    assert (decision.path, decision.api_version) == (path, version)

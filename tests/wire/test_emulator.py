@@ -85,5 +85,10 @@ def test_what_shall_go_wrong_is_said_within_limits(members: str, complaint: str)
         control.load(emulator.Wrong, f"{{{members}}}".encode())
 
 
+def test_whoever_says_something_else_is_told_what_can_be_said() -> None:
+    with pytest.raises(Malformed, match=r"kind: .*'418': give one of 429, 410, .*, webhook-reord"):
+        control.load(emulator.Wrong, b'{"kind": "418"}')
+
+
 def test_every_fault_can_be_said() -> None:
     assert set(get_args(emulator.FaultWord)) == {kind.value for kind in FaultKind}

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.core.names import MachineName
-from forewarn.core.scopes import Machine, Scope, ScopeKind
+from forewarn.core.scopes import Interface, Machine, Scope, ScopeKind
 from forewarn.wire import refusals
 from forewarn.wire.instance import (
     JSON_TYPE,
@@ -265,3 +265,26 @@ def test_the_general_list_is_shown_oldest_first() -> None:
     listed = json.loads(dump_versions())
 
     assert listed == {"apiVersions": list(reversed(INSTANCE_VERSIONS))}
+
+
+def test_a_machine_whose_interfaces_are_known_shows_each_with_its_own_addresses() -> None:
+    """As Azure writes them, a MAC has capitals and nothing between."""
+    interfaces = (
+        Interface("52:54:00:ab:cd:01", ("10.0.0.4",)),
+        Interface("52:54:00:ab:cd:02", ("fd00::4",)),
+        Interface("52:54:00:ab:cd:03"),
+    )
+    machine = replace(WEB_3, interfaces=interfaces)
+
+    answer = render(
+        instance(WEB, machine, subscription_id=SUBSCRIPTION),
+        ("network", "interface"),
+        version=NEWEST,
+        form=None,
+    )
+
+    assert isinstance(answer, Answer)
+    shown = json.loads(answer.body)
+    assert [one["macAddress"] for one in shown] == ["525400ABCD01", "525400ABCD02", "525400ABCD03"]
+    assert [len(one["ipv4"]["ipAddress"]) for one in shown] == [1, 0, 0]
+    assert [len(one["ipv6"]["ipAddress"]) for one in shown] == [0, 1, 0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -17,12 +18,22 @@ from forewarn.cli.pictures import events_table
 from forewarn.cli.tables import print_json, print_table
 from forewarn.clocks import SystemClock
 from forewarn.config.durations import parse_duration
-from forewarn.core.events import Cause, EventSource, EventType
+from forewarn.core.events import Cause, EventSource
 from forewarn.errors import Malformed
 
 
+class Announced(Enum):
+    """What can be announced: `core.events.ANNOUNCED_TYPES` to the letter."""
+
+    FREEZE = "Freeze"
+    REBOOT = "Reboot"
+    REDEPLOY = "Redeploy"
+    PREEMPT = "Preempt"
+    TERMINATE = "Terminate"
+
+
 def announce(
-    event_type: Annotated[EventType, Parameter(name="TYPE")],
+    event_type: Annotated[Announced, Parameter(name="TYPE")],
     /,
     *machines: Annotated[str, Parameter(name="VM")],
     host: tuple[str, ...] = (),

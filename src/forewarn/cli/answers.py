@@ -251,6 +251,7 @@ class Request(TypedDict):
     machine: str | None
     address: str
     method: str
+    path: str
     route: str
     api_version: str | None
     status: int

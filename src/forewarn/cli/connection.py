@@ -109,7 +109,14 @@ class Connection:
 
     def _on_this_machine(self, data: Path) -> Service:
         remedy = f"start it with `forewarn serve --data {data}`, or name another with --data DIR"
+        if data != _usual() and not data.exists():
+            remedy = (
+                "there is no such directory, and an emulator takes its own with it when it ends: "
+                f"start another with `forewarn emulate`, or a service with `forewarn serve --data {data}`"
+            )
         found = _published(data, remedy)
+        if "token" in found:
+            remedy = "start another with `forewarn emulate`, and name it with --data DIR"
         ca = found.get("ca")
         return Service(
             url=found["control"],
@@ -164,6 +171,8 @@ def _published(data: Path, remedy: str) -> dict[str, str]:
         raise Unavailable(f"{file} tells no address: {remedy}") from error
     if "control" not in found:
         raise Unavailable(f"{file} tells no address: {remedy}")
+    if not _lives(pid) and "token" in found:
+        raise Unavailable(f"the emulator on {data} has died: start another with `forewarn emulate`")
     if not _lives(pid):
         # Whoever has its port by now must not be shown the secret.
         raise Unavailable(f"the service on {data} has died: {remedy}")

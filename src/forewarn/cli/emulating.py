@@ -57,7 +57,8 @@ def emulate(
 ) -> None:
     """Serve made-up VMs on loopback, on a clock of your own: to test handlers with.
 
-    It is the service itself, until SIGTERM or Ctrl-C, and keeps nothing.
+    It is the service itself, until SIGTERM, Ctrl-C or the end of its terminal, and
+    keeps nothing.
 
     For example, one VM called vm-0; three, whose time stands still until told:
 

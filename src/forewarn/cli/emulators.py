@@ -79,14 +79,14 @@ def requests(*, as_json: AsJson = False, connection: Connection = ANY) -> None:
     if not told["requests"]:
         print_line("nobody asked anything")
         return
-    headings = ("Time", "VM", "Address", "Method", "Route", "Version", "Status")
+    headings = ("Time", "VM", "Address", "Method", "Path", "Version", "Status")
     rows = [
         (
             one["at"],
             one["machine"] or "nobody's",
             one["address"],
             one["method"],
-            one["route"],
+            one["path"],
             one["api_version"] or "",
             str(one["status"]),
         )

@@ -208,13 +208,15 @@ def _connection_last(words: Sequence[str]) -> list[str]:
     moved: list[str] = []
     rest = iter(words[:end])
     for word in rest:
-        name, equals, _ = word.partition("=")
+        name, equals, value = word.partition("=")
         if name not in CONNECTION_OPTIONS:
             command.append(word)
-        elif equals:
-            moved.append(word)
-        else:
-            moved += [word, *islice(rest, 1)]
+            continue
+        said = [value] if equals else list(islice(rest, 1))
+        if said == [""]:
+            # An empty path would be the directory that one is in.
+            raise Malformed(f"{name} is empty, is a variable not set? Say which, or leave it out")
+        moved += [word] if equals else [word, *said]
     return [*command, *moved, *words[end:]]
 
 

@@ -15,16 +15,20 @@ from typing import Final, NoReturn
 
 from forewarn.cli.client import Client
 from forewarn.cli.transport import Service, Session, Transport
-from forewarn.errors import Refused
+from forewarn.errors import ForewarnError, Malformed, Refused
 
 STOP_SECONDS_MAX: Final = 10
-TERMINATED: Final = 128 + signal.SIGTERM
+# As everywhere on the command line.
+CANNOT_BE_MEANT: Final = 2
+ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
+# Added to a signal's number, as shells do.
+KILLED: Final = 128
 
 
 @contextmanager
 def own_emulator(fleet_toml: str, options: Sequence[str]) -> Iterator[Client]:
-    """The way to an emulator of this fleet, started with these options. Raises: Refused."""
-    with TemporaryDirectory(prefix="forewarn-scenario-") as directory, _ending_on_sigterm():
+    """The way to an emulator of this fleet, started with these options. Raises: Malformed, Refused."""
+    with TemporaryDirectory(prefix="forewarn-scenario-") as directory, _ending_with_us():
         fleet, log = Path(directory) / "fleet.toml", Path(directory) / "log"
         fleet.write_text(fleet_toml, encoding="utf-8")
         command = [sys.executable, "-m", "forewarn", "emulate", "--json", "--fleet", str(fleet)]
@@ -36,7 +40,7 @@ def own_emulator(fleet_toml: str, options: Sequence[str]) -> Iterator[Client]:
             assert process.stdout is not None, "see Popen"
             line = process.stdout.readline()
             if not line:
-                raise Refused(f"no emulator could be started: {_last_words(log)}")
+                raise _refusal(process.wait(), _last_words(log))
             told = json.loads(line)
             remedy = "the scenario's own emulator has ended: play it again"
             service = Service(url=told["control"], token=told["token"], remedy=remedy)
@@ -46,20 +50,32 @@ def own_emulator(fleet_toml: str, options: Sequence[str]) -> Iterator[Client]:
 
 
 @contextmanager
-def _ending_on_sigterm() -> Iterator[None]:
-    """Whoever ends this process ends the emulator too."""
+def _ending_with_us() -> Iterator[None]:
+    """Whoever ends this process ends the emulator too; so does a terminal that closes."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, _exit)
+    before = {number: signal.getsignal(number) for number in ENDING}
+    for number, handler in before.items():
+        # Whoever has it ignored, as nohup does, means that.
+        if handler is not signal.SIG_IGN:
+            signal.signal(number, _exit)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
-def _exit(_number: int, _frame: object) -> NoReturn:
-    sys.exit(TERMINATED)
+def _exit(number: int, _frame: object) -> NoReturn:
+    sys.exit(KILLED + number)
+
+
+def _refusal(status: int, words: str) -> ForewarnError:
+    """Why there is no emulator: its options cannot be meant, or it cannot be where it is asked to."""
+    if status == CANNOT_BE_MEANT:
+        return Malformed(words)
+    return Refused(f"no emulator could be started: {words}")
 
 
 def _last_words(log: Path) -> str:

@@ -6,6 +6,7 @@ On a clock that stands still, time passes when a step wants it to; on one that g
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -13,7 +14,7 @@ from enum import Enum
 from typing import Final
 
 from forewarn.cli import guests, sights
-from forewarn.cli.answers import Clock, Event
+from forewarn.cli.answers import Clock, Event, Scope
 from forewarn.cli.client import Client
 from forewarn.cli.phrases import seconds, spell
 from forewarn.cli.sights import Sight
@@ -78,6 +79,8 @@ class Player:
         # By the scenario's names for them.
         self._events: dict[str, Event] = {}
         self._approved: set[str] = set()
+        # How often we asked as each VM ourselves, by its short name.
+        self.asked: Counter[str] = Counter()
 
     def play(self) -> Iterator[Played]:
         """Take the steps one by one; one that the emulator refuses is the last."""
@@ -142,8 +145,7 @@ class Player:
         return Outcome.DONE, _named(step), ""
 
     def _approve(self, step: Approve) -> str:
-        url = self._urls[step.machine.lower()]
-        word = guests.approve(url, self._events[step.event]["event_id"])
+        word = guests.approve(self._as(step.machine), self._events[step.event]["event_id"])
         if word != "200":
             raise Refused(f"{step.machine} was answered {word}")
         self._approved.add(step.event)
@@ -162,11 +164,16 @@ class Player:
 
     def _on_host(self, host: str) -> list[str]:
         return [
-            machine["name"]
+            self._whole(machine["name"], scope)
             for scope in self._client.fleet()["scopes"]
             for machine in scope["machines"]
             if machine["host"] == host
         ]
+
+    def _whole(self, machine: str, place: Event | Scope) -> str:
+        """The name of a machine that is nobody else's."""
+        is_known = machine.lower() in self._urls
+        return machine if is_known else f"{place['resource_group']}/{place['scope']}/{machine}"
 
     # -- what is expected ----------------------------------------------------------------------
 
@@ -180,7 +187,8 @@ class Player:
         return self._played(step, _verdict(sight), what, sight.seen)
 
     def _judge_event(self, step: ExpectEvent) -> Played:
-        readers = step.machines or tuple(self._events[step.event]["resources"])
+        event = self._events[step.event]
+        readers = step.machines or tuple(self._whole(name, event) for name in event["resources"])
         what = sights.expected_event(step, readers)
         sight = self._await(step, self._deadline(step), lambda: self._see_event(step, readers))
         if sight.is_early:
@@ -214,8 +222,7 @@ class Player:
     def _see_answer(self, step: ExpectAnswer) -> Sight:
         patience = NO_ANSWER_SECONDS if step.answer == "none" else guests.ANSWER_SECONDS_MAX
         words = {
-            machine: guests.read(self._urls[machine.lower()], patience).word
-            for machine in step.machines
+            machine: guests.read(self._as(machine), patience).word for machine in step.machines
         }
         seen = ", ".join(f"{machine} is answered {word}" for machine, word in words.items())
         return Sight(is_met=set(words.values()) == {step.answer}, seen=seen)
@@ -238,7 +245,12 @@ class Player:
                 self._pass_until(min(now + a_while, deadline))
 
     def _read(self, machine: str) -> guests.GuestAnswer:
-        return guests.read(self._urls[machine.lower()])
+        return guests.read(self._as(machine))
+
+    def _as(self, machine: str) -> str:
+        """Where we ask as a VM."""
+        self.asked[machine.rpartition("/")[2].lower()] += 1
+        return self._urls[machine.lower()]
 
     def _event(self, name: str) -> Event:
         return self._client.event(self._events[name]["event_id"])

@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import Annotated, Final, Literal
 
 from cyclopts import Parameter
 
 from forewarn.cli.answers import Clock
 from forewarn.cli.client import Client
-from forewarn.cli.connection import ANY, Connection
+from forewarn.cli.connection import Connection
 from forewarn.cli.options import AsJson, Length
 from forewarn.cli.own_emulator import own_emulator
 from forewarn.cli.playing import Outcome, Played, Player
@@ -24,10 +25,12 @@ from forewarn.config.durations import parse_duration
 from forewarn.config.scenarios import Scenario
 from forewarn.config.surroundings import Surroundings
 from forewarn.core.periods import spell
-from forewarn.errors import Malformed, Refused, Unknown
+from forewarn.errors import Malformed, Refused
 
 NOT_KEPT: Final = 1
 LOOK_SECONDS: Final = 0.1
+# How long handlers have for a last look, in real time.
+READ_LATEST: Final = timedelta(seconds=5)
 _SECOND: Final = timedelta(seconds=1)
 
 Lines = Annotated[
@@ -44,14 +47,14 @@ def run(
     seed: int | None = None,
     port: int | None = None,
     attach: Length = "1m",
+    data: Path | None = None,
     as_json: Lines = False,
-    connection: Connection = ANY,
 ) -> int:
     """Play a scenario, and say whether what it expects came true.
 
     It is played in an emulator of its own, as fast as it goes; or in the one that
-    --data or --endpoint names (FOREWARN_DATA and FOREWARN_ENDPOINT too), which
-    begins anew for it. To have a handler take part, let the clock go.
+    --data names, which begins anew for it. To have a handler take part, let the
+    clock go.
 
     For example:
 
@@ -68,19 +71,23 @@ def run(
         seed: Make the ids of events and the time of the beginning the same each time.
         port: Where VMs are known by their address; the ports after it are one for each VM.
         attach: How long to wait for a handler that is to approve something, in real time.
+        data: Data directory of an emulator that runs already; else FOREWARN_DATA, or none.
     """
     chosen = scenarios.find_scenario(scenario)
     patience = parse_duration(attach).total_seconds()
-    with _emulator(connection, chosen, _options(clock, speed, seed, port), seed) as client:
+    with _emulator(data, chosen, _options(clock, speed, seed, port), seed) as client:
         now = client.clock()
         _introduce(client, chosen, now, as_json=as_json)
         if chosen.awaits_handler and now["speed"] and not _attended(client, patience):
             _say(f"no handler asked within {attach}: it goes on without", as_json=as_json)
         played = []
         # The beginning is when somebody is there.
-        for one in Player(client, chosen, client.clock()).play():
+        player = Player(client, chosen, client.clock())
+        for one in player.play():
             played.append(one)
             _tell(one, as_json=as_json)
+        if now["speed"]:
+            _let_handlers_read(client, player)
     return _judge(chosen, played, as_json=as_json)
 
 
@@ -120,15 +127,13 @@ def show(name: Annotated[str, Parameter(name="NAME")], /) -> None:
 
 @contextmanager
 def _emulator(
-    connection: Connection, scenario: Scenario, options: list[str], seed: int | None
+    data: Path | None, scenario: Scenario, options: list[str], seed: int | None
 ) -> Iterator[Client]:
-    surroundings = Surroundings.of_this_process()
-    told = (connection.data, connection.endpoint, connection.credentials)
-    around = (surroundings.data_directory, surroundings.endpoint)
-    if all(one is None for one in (*told, *around)):
-        pace = options if "--speed" in options or "--clock" in options else []
-        rest = options if pace else [*options, "--clock", "manual"]
-        with own_emulator(scenario.fleet_toml, rest) as client:
+    data = data or Surroundings.of_this_process().data_directory
+    if data is None:
+        if "--speed" not in options and "--clock" not in options:
+            options = [*options, "--clock", "manual"]
+        with own_emulator(scenario.fleet_toml, options) as client:
             yield client
         return
     if any(word in options for word in ("--clock", "--speed", "--port")):
@@ -136,7 +141,7 @@ def _emulator(
             "the emulator that runs has a clock and ports already: leave --clock, --speed and "
             "--port out, or leave out which emulator (--data, FOREWARN_DATA)"
         )
-    client = connection.client()
+    client = Connection(data=data).client()
     _refuse_unfit(client, scenario)
     if seed is None:
         client.reset()
@@ -160,19 +165,12 @@ def _options(
 
 def _refuse_unfit(client: Client, scenario: Scenario) -> None:
     """Refuse a service that is no emulator, or has not the scenario's VMs. Raises: Refused."""
-    try:
-        machines = client.addresses()["machines"]
-    except Unknown:
-        raise Refused(
-            "that service is no emulator: start one with `forewarn emulate`, or leave out which "
-            "(--data, FOREWARN_DATA, …) to have one started"
-        ) from None
-    known = {name.lower() for name in machines}
+    known = {name.lower() for name in client.addresses()["machines"]}
     missing = [name for name in scenario.fleet.machine_names if name.lower() not in known]
     if missing:
         raise Refused(
             f"the emulator has no VM {', '.join(missing)}: start it with those that the scenario "
-            "names, or leave out which emulator (--data, FOREWARN_DATA, …) to have one started"
+            "names, or leave out which emulator (--data, FOREWARN_DATA) to have one started"
         )
 
 
@@ -185,6 +183,24 @@ def _attended(client: Client, seconds: float) -> bool:
             return False
         threading.Event().wait(LOOK_SECONDS)
     return True
+
+
+def _let_handlers_read(client: Client, player: Player) -> None:
+    """Wait until whoever asked as a VM has read what came last, so that it can act on it."""
+    before = _asked(client)
+    left = {machine for machine, count in before.items() if count > player.asked[machine]}
+    clock = SystemClock()
+    began = clock.elapsed()
+    while left and clock.elapsed() - began < READ_LATEST:
+        threading.Event().wait(LOOK_SECONDS)
+        now = _asked(client)
+        left = {machine for machine in left if now[machine] <= before[machine]}
+
+
+def _asked(client: Client) -> Counter[str]:
+    """How often was asked as each VM, by its short name."""
+    requests = client.requests()["requests"]
+    return Counter(one["machine"].lower() for one in requests if one["machine"] is not None)
 
 
 def _introduce(client: Client, scenario: Scenario, now: Clock, *, as_json: bool) -> None:

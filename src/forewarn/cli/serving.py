@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import socket
 import sys
@@ -32,6 +33,7 @@ from forewarn.web.listeners import Listener
 from forewarn.web.metadata import Manners
 from forewarn.wire.targets import load_allowed
 from forewarn.wiring.directories import DataDirectory
+from forewarn.wiring.hosting import LibvirtSettings
 from forewarn.wiring.logs import start_logging
 from forewarn.wiring.restore import RestoreSettings
 from forewarn.wiring.restore import restore as restore_backup
@@ -45,8 +47,15 @@ METADATA_HELP: Final = (
     f"ADDR:PORT where guests ask, {METADATA_DEFAULT} if none is given; may be given several times; "
     "port 0 chooses one. On loopback, ADDR:PORT=VM plays that VM."
 )
+LIBVIRT_HELP: Final = (
+    "URI or NAME=URI of a host whose libvirt has the VMs; may be given several times. Without it, VMs "
+    "are simulated."
+)
 SERVE_JSON_HELP: Final = "Print the addresses as one line of JSON, once it serves."
 DATA_DEFAULT: Final = Path(".forewarn")
+_HOST: Final = re.compile(
+    r"(?:(?P<name>[A-Za-z0-9_][A-Za-z0-9_.-]*)=)?(?P<uri>[a-z0-9]+(?:\+[a-z0-9]+)?://.*)"
+)
 OPERATOR: Final = Actor(Role.OPERATOR, "operator", "local")
 
 # The demo's listeners: the first knows VMs by source address, the others each play one VM.
@@ -63,6 +72,8 @@ def serve(
     log_format: Literal["text", "json"] = "text",
     lenient_post: bool = False,
     impacts_take: str | None = None,
+    libvirt: Annotated[tuple[str, ...], Parameter(help=LIBVIRT_HELP)] = (),
+    stop_within: str | None = None,
     webhook_allow: Annotated[tuple[str, ...], Parameter(help=WEBHOOK_ALLOW_HELP)] = (),
     as_json: Annotated[bool, Parameter(name="--json", help=SERVE_JSON_HELP)] = False,
     trusting: Trusting = USUAL,
@@ -72,10 +83,12 @@ def serve(
     It serves until it is stopped by SIGTERM or Ctrl-C. SIGHUP reads the fleet
     file again; a file with errors changes nothing.
 
-    For example, at the real address, then on loopback, where a port plays web-0:
+    For example, at the real address, then on loopback, where a port plays web-0,
+    then for the VMs of this host and another one:
 
         forewarn serve --fleet fleet.toml --data /var/lib/forewarn
         forewarn serve --fleet fleet.toml --metadata 127.0.0.1:8170=web-0
+        forewarn serve --libvirt qemu:///system --libvirt b=qemu+ssh://root@b/system
 
     Args:
         fleet: The fleet file: scopes, VMs, their addresses. Without one, the fleet of the last start.
@@ -84,6 +97,7 @@ def serve(
         log_format: How the log on the standard error looks.
         lenient_post: Accept approvals without the Metadata header, as old clients send them.
         impacts_take: How long whatever happens to a simulated VM takes, such as 2s; else as on real ones.
+        stop_within: How long a guest of --libvirt may take to stop when asked, such as 2m; 60s if not given.
     """
     surroundings = Surroundings.of_this_process()
     settings = ServeSettings(
@@ -93,6 +107,7 @@ def serve(
         control=_control(control),
         manners=Manners(lenient_post=lenient_post),
         impacts_take=None if impacts_take is None else parse_duration(impacts_take),
+        libvirt=_libvirt(libvirt, stop_within, impacts_take),
         webhook_allow=load_allowed(webhook_allow),
         systemd=Systemd(surroundings.notify_socket),
         trust=trusting.settings(),
@@ -215,6 +230,32 @@ def _listener(text: str) -> Listener:
             "reaches it is taken for that VM"
         )
     return Listener(host, port, machine or None)
+
+
+def _libvirt(
+    given: tuple[str, ...], stop_within: str | None, impacts_take: str | None
+) -> LibvirtSettings:
+    """The hosts, each as `URI` or `NAME=URI`, and what goes with them. Raises: Malformed."""
+    if given and impacts_take is not None:
+        raise Malformed(
+            "--impacts-take is for simulated VMs, and --libvirt has real ones: give one"
+        )
+    if stop_within is not None and not given:
+        raise Malformed("--stop-within is for real VMs: give --libvirt too, or leave it out")
+    hosts = tuple(map(_host, given))
+    if stop_within is None:
+        return LibvirtSettings(hosts)
+    return LibvirtSettings(hosts, parse_duration(stop_within))
+
+
+def _host(text: str) -> tuple[str, str]:
+    parts = _HOST.fullmatch(text)
+    if parts is None:
+        raise Malformed(
+            f"--libvirt {text}: say URI or NAME=URI, such as qemu:///system or "
+            "b=qemu+ssh://root@b.example/system"
+        )
+    return parts["name"] or "", parts["uri"]
 
 
 def _control(text: str) -> tuple[str, int]:

@@ -79,10 +79,10 @@ class Reader:
     def __init__(self, fleet: FleetFile) -> None:
         self._machines = {name.lower(): name for name in fleet.machine_names}
         self._hosts: dict[str, list[str]] = {}
-        for declared in fleet.declarations:
-            for machine in declared.scope.machines:
-                if machine.host is not None:
-                    self._hosts.setdefault(machine.host, []).append(machine.name)
+        machines = [m for declared in fleet.declarations for m in declared.scope.machines]
+        for machine, name in zip(machines, fleet.machine_names, strict=True):
+            if machine.host is not None:
+                self._hosts.setdefault(machine.host, []).append(name)
         self._events: list[str] = []
         self._at = timedelta()
         # How long each impact on each machine keeps an event Started, and which step said so.

@@ -134,7 +134,7 @@ def _fleet(top: Table) -> tuple[FleetFile, str]:
         # Lines of the sketched file mean nothing to whoever wrote this one.
         told = _PLACED.sub("", told, count=1) if isinstance(error, Faulty) else told
         what, _, remedy = told.rpartition(": ")
-        top.fault(sketched[0], what.removeprefix("--"), remedy)
+        top.fault(sketched[0], what, remedy)
     return rest, toml
 
 

@@ -46,23 +46,23 @@ class Sketch:
         for name in self.spots:
             yield {"name": name, "kind": "standalone", "spot": True}, (name,)
         for given in self.availability_sets:
-            name, count = _split(given, "--availability-set")
+            name, count = _split(given, "availability set")
             yield (
                 {"name": name, "kind": "availability-set"},
                 [f"{name}-{number}" for number in range(count)],
             )
         for given in self.scale_sets:
-            name, count = _split(given, "--scale-set")
+            name, count = _split(given, "scale set")
             yield (
                 {"name": name, "kind": "scale-set", "terminate_notice": "5m"},
                 [f"{name}_{number}" for number in range(count)],
             )
 
 
-def _split(given: str, option: str) -> tuple[str, int]:
+def _split(given: str, kind: str) -> tuple[str, int]:
     name, _, count = given.rpartition(":")
     if not name or not count.isascii() or not count.isdigit() or not int(count) > 0:
-        raise Malformed(f"{option} {given}: say NAME:COUNT, such as web:3")
+        raise Malformed(f"{kind} {given}: say NAME:COUNT, such as web:3")
     return name, int(count)
 
 

@@ -140,7 +140,7 @@ def _strike(ledger: Ledger, event: Event, now: datetime, actor: Actor) -> Decisi
 def _check_cause(wish: Wish) -> None:
     """Not every impact can have every cause."""
     if wish.type is EventType.PREEMPT and wish.source is EventSource.USER:
-        raise Refused("a Preempt is the platform's: leave --source out")
+        raise Refused("a Preempt is the platform's: leave the source out")
     if wish.cause is Cause.MAINTENANCE:
         return
     if wish.source is EventSource.USER or wish.type not in starting.MAINTENANCE_TYPES:
@@ -226,7 +226,7 @@ def _why_not_told(ledger: Ledger, wish: Wish) -> str | None:
 def _notice(scope: Scope, wish: Wish, audience: Audience) -> timedelta:
     """The notice to promise: what was asked for, never less than the minimum."""
     if wish.cause is Cause.HARDWARE_FAILURE and wish.notice is not None:
-        raise Refused("a hardware failure gives no notice: leave --notice out")
+        raise Refused("a hardware failure gives no notice: leave the notice out")
     if audience is Audience.OPERATORS or wish.cause is Cause.HARDWARE_FAILURE:
         return timedelta()
     minimum = _minimum(scope, wish.type)
@@ -238,7 +238,7 @@ def _notice(scope: Scope, wish: Wish, audience: Audience) -> timedelta:
         raise Refused(
             f"a notice of {spell(wish.notice)} is below the minimum of {spell(minimum)} "
             f"for {wish.type.value}: "
-            "give at least that, or leave --notice out"
+            "give at least that, or leave the notice out"
         )
     return wish.notice
 

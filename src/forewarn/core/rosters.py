@@ -263,9 +263,22 @@ def _merged(before: Scope, declared: Declaration, origin: Origin) -> tuple[Machi
         if machine.name not in settled and known.update_domain < count:
             settled.add(machine.name)
             machine = replace(machine, update_domain=known.update_domain)
-        # A machine that was preempted or terminated does not come back by being declared still.
         # What is kept is the API's to say; a file that says nothing takes nothing away.
         kept = machine.kept if origin is Origin.API else known.kept
-        machines.append(replace(machine, origin=origin, presence=known.presence, kept=kept))
+        presence = _presence(known, machine, origin)
+        machines.append(replace(machine, origin=origin, presence=presence, kept=kept))
     machines += (replace(machine, origin=origin) for machine in wanted.values())
     return scopes.spread(machines, settled, count)
+
+
+def _presence(known: Machine, declared: Machine, origin: Origin) -> Presence:
+    """Whether a machine is there, by one who has seen it; anybody else's word changes nothing.
+
+    One that was preempted or terminated does not come back by being declared still.
+    """
+    if origin is not Origin.CENSUS or known.presence is Presence.DELETED:
+        return known.presence
+    if known.presence is Presence.DEALLOCATED and declared.presence is Presence.STOPPED:
+        # Both are off; only the record knows the difference.
+        return known.presence
+    return declared.presence

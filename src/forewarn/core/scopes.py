@@ -67,6 +67,14 @@ class Origin(Enum):
     CENSUS = "census"
 
 
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """A machine's network interface, as its host has it."""
+
+    mac: str
+    addresses: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
     """A virtual machine, as its scope's roster has it."""
@@ -82,6 +90,8 @@ class Machine:
     size: str = ""
     zone: str = ""
     tags: tuple[tuple[str, str], ...] = ()
+    # Where nobody tells of interfaces, there is one with all the addresses.
+    interfaces: tuple[Interface, ...] = ()
     # JSON text that the API keeps for the owner, and which means nothing to any rule.
     kept: str = ""
 

@@ -89,7 +89,7 @@ class Event:
         return self._world.settled(self.id).not_before
 
     def __repr__(self) -> str:
-        event = self._world.event(self.id)
+        event = self._world.settled(self.id)
         whom, left = ", ".join(event.machines), event.not_before - self._world.clock.now()
         told = [f"{event.type.value} of {whom} is {event.status.value}"]
         if event.approval is not None:

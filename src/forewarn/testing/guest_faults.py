@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
 
 from forewarn.errors import Malformed
+from forewarn.testing import sayings
+from forewarn.testing.sayings import Span
 from forewarn.web.faults import Fault, FaultKind, Faults
 
 # These happen to webhooks, and a world without a control plane tells none.
@@ -22,27 +23,27 @@ class GuestFaults:
 
     def add(
         self,
-        kind: FaultKind | str,
+        kind: FaultKind | str | int,
         *,
-        machine: str | None = None,
+        vm: str | None = None,
         times: int | None = None,
         seconds: float | None = None,
-        delay: timedelta | float | None = None,
+        delay: Span | None = None,
     ) -> Fault:
         """Put a fault in force: for a VM or for all, for so many requests, for so long, or until removed.
 
         Lengths of time are the emulated clock's. Raises: Malformed, Unknown, Refused.
         """
-        if delay is not None and not isinstance(delay, timedelta):
-            delay = timedelta(seconds=delay)
+        # A status is as well a number as a word.
+        kind = kind if isinstance(kind, FaultKind) else str(kind)
         if kind in _ELSEWHERE or kind in [one.value for one in _ELSEWHERE]:
             raise Malformed("no webhook is told of anything here: use `forewarn emulate` for that")
         return self._faults.add(
             kind,
-            machine=None if machine is None else self._named(machine),
+            machine=None if vm is None else self._named(vm),
             times=times,
-            lasts=None if seconds is None else timedelta(seconds=seconds),
-            delay=delay,
+            lasts=sayings.span("seconds", seconds),
+            delay=sayings.span("delay", delay),
         )
 
     @property

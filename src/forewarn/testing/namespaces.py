@@ -8,6 +8,7 @@ world's own endpoint takes the connections.
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from types import TracebackType
 from typing import IO, Final, Self
 
 from forewarn.errors import Malformed, Refused
-from forewarn.testing import launcher
+from forewarn.testing import launcher, sayings
 from forewarn.testing.served_worlds import ServedWorld
 from forewarn.web.door import Door
 
@@ -63,9 +64,9 @@ class Command:
         """Start it. Raises: Malformed, NoNamespaces."""
         self._world = world
         self._door: Door | None = None
-        words = [os.fspath(word) for word in command]
-        if not words:
-            raise Malformed("no command is given: name a program")
+        words = sayings.command(command)
+        # What was asked for; the process begins as something else.
+        self.words: Final = tuple(words)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with ours:
             with theirs:
@@ -73,8 +74,10 @@ class Command:
                 self.process: Final = subprocess.Popen(  # noqa: S603 - the user's own command
                     [sys.executable, "-I", "-S", script, number, *words],
                     env=env, cwd=cwd, stdin=stdin, stdout=stdout, stderr=stderr, text=True,
-                    pass_fds=[theirs.fileno()],
+                    pass_fds=[theirs.fileno()], start_new_session=True,
                 )  # fmt: skip
+            # What it will be; errors name it so.
+            self.process.args = words
             try:
                 ours.settimeout(START_SECONDS_MAX)
                 self._begin(ours, machine)
@@ -109,16 +112,21 @@ class Command:
         return self.process.communicate(said, timeout.total_seconds())
 
     def stop(self) -> int:
-        """Have it end, unless it has; the exit status."""
-        self.process.terminate()
+        """Have it end, unless it has, and whatever it started; the exit status."""
+        self._signal(signal.SIGTERM)
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(STOP_SECONDS_MAX)
-        self.process.kill()
+        self._signal(signal.SIGKILL)
         # Closes its pipes too.
         with self.process:
             pass
         self.close_door()
         return self.process.returncode
+
+    def _signal(self, number: signal.Signals) -> None:
+        # It leads a group of its own, whose number stays taken for as long as anybody is in it.
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, number)
 
     def close_door(self) -> None:
         """Let nobody else in from its network."""

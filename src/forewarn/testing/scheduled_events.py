@@ -7,14 +7,14 @@ The pytest plugin's fixture is a `ScheduledEvents`; whoever uses another framewo
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Final, TypedDict, Unpack
+from typing import Final, Unpack
 
 import pytest
 
@@ -22,54 +22,31 @@ from forewarn.clocks import SystemClock
 from forewarn.config.fleets import FleetFile, load_fleet, parse_fleet
 from forewarn.config.sketches import Sketch
 from forewarn.core import wishes
-from forewarn.core.events import ANNOUNCED_TYPES, Cause, EventSource, EventType
+from forewarn.core.events import ANNOUNCED_TYPES, Cause, EventType
 from forewarn.core.journal import Actor, Role
 from forewarn.core.scopes import Enabling
 from forewarn.core.wishes import Wish
-from forewarn.errors import Malformed, Refused
+from forewarn.errors import Malformed, Refused, Unknown
+from forewarn.testing import sayings
 from forewarn.testing.emulated_events import Event
+from forewarn.testing.emulated_requests import Request, request
 from forewarn.testing.guest_faults import GuestFaults
 from forewarn.testing.namespaces import Command, NoNamespaces, Output
+from forewarn.testing.sayings import Details, Words
 from forewarn.testing.served_worlds import ServedWorld
-from forewarn.web.visits import Visit
 from forewarn.wire import control as wire
 
 OPERATOR: Final = Actor(Role.OPERATOR, "the test")
 # Whoever says nothing about VMs has this one.
 ALONE: Final = "web-0"
+# Of those that there are, when a name is wrong.
+NAMED_MAX: Final = 20
+ASKED_TOLD_MAX: Final = 5
+COMMAND_TOLD_MAX: Final = 200
 PATIENCE: Final = timedelta(seconds=10)
 RUN_SECONDS_MAX: Final = 60.0
 # Between two looks at what code under test brings about in its own time.
 LOOK_SECONDS: Final = 0.005
-
-# A length of time; a bare number is one of seconds.
-Span = timedelta | float
-
-
-class Details(TypedDict, total=False):
-    """What may be said of an event; what is not is as Azure does it."""
-
-    # "Platform" or "User".
-    source: str
-    # How long the VMs will be interrupted.
-    duration: Span
-    description: str
-    # How long ahead it is announced; the minimum, if nothing is said.
-    notice: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What a VM asked, and how it was answered."""
-
-    at: datetime
-    machine: str | None
-    address: str
-    method: str
-    # "scheduledevents", "instance", "versions", or "other" for what there is not.
-    route: str
-    api_version: str | None
-    status: int
 
 
 @contextmanager
@@ -87,10 +64,10 @@ def emulated(
     Sets are "NAME:COUNT", such as "web:3" for web-0, web-1 and web-2. With a seed, ids of events and
     the time of the start are the same each time. Raises: Malformed.
     """
-    sketch = Sketch(
-        machines=vms, spots=spots, availability_sets=availability_sets, scale_sets=scale_sets
+    sketch = sayings.sketch(
+        vms=vms, spots=spots, availability_sets=availability_sets, scale_sets=scale_sets
     )
-    with ServedWorld(_fleet(sketch, fleet), seed=seed) as world:
+    with ServedWorld(_fleet(sketch, fleet), seed=sayings.seed(seed)) as world:
         yield ScheduledEvents(world)
 
 
@@ -110,6 +87,7 @@ class ScheduledEvents:
     def __init__(self, world: ServedWorld) -> None:
         self._world = world
         self._faults = GuestFaults(world.faults, self._named)
+        self._started: list[Command] = []
 
     # -- where the VMs are -------------------------------------------------------------------
 
@@ -145,7 +123,7 @@ class ScheduledEvents:
     @property
     def requests(self) -> tuple[Request, ...]:
         """What the VMs asked, oldest first; the last 10,000."""
-        return tuple(_request(visit) for visit in self._world.visitors.visits)
+        return tuple(request(visit) for visit in self._world.visitors.visits)
 
     @property
     def faults(self) -> GuestFaults:
@@ -156,24 +134,24 @@ class ScheduledEvents:
 
     def freeze(self, *vms: str, **details: Unpack[Details]) -> Event:
         """Announce a pause of seconds, as for a live migration; 15 minutes' notice."""
-        return self._only(_wish(EventType.FREEZE, self._chosen(vms), details))
+        return self._only(sayings.wish(EventType.FREEZE, self._chosen(vms), details))
 
     def reboot(self, *vms: str, **details: Unpack[Details]) -> Event:
         """Announce a restart; 15 minutes' notice."""
-        return self._only(_wish(EventType.REBOOT, self._chosen(vms), details))
+        return self._only(sayings.wish(EventType.REBOOT, self._chosen(vms), details))
 
     def redeploy(self, *vms: str, **details: Unpack[Details]) -> Event:
         """Announce a move to another host, which loses what is on temporary disks; 10 minutes."""
-        return self._only(_wish(EventType.REDEPLOY, self._chosen(vms), details))
+        return self._only(sayings.wish(EventType.REDEPLOY, self._chosen(vms), details))
 
     def preempt(self, *vms: str, **details: Unpack[Details]) -> Event:
         """Announce the eviction of a spot VM; 30 seconds' notice."""
-        return self._only(_wish(EventType.PREEMPT, self._chosen(vms), details))
+        return self._only(sayings.wish(EventType.PREEMPT, self._chosen(vms), details))
 
     def terminate(self, *vms: str, **details: Unpack[Details]) -> Event:
         """Announce a deletion, which only VMs of scale sets are told of; 5 minutes' notice."""
         try:
-            return self._only(_wish(EventType.TERMINATE, self._chosen(vms), details))
+            return self._only(sayings.wish(EventType.TERMINATE, self._chosen(vms), details))
         except Refused as error:
             error.add_note(
                 'in a test: @pytest.mark.scheduled_events(scale_sets=["batch:1"]), and then '
@@ -192,10 +170,12 @@ class ScheduledEvents:
         Raises: Malformed, Unknown, Refused.
         """
         kind = wire.named(ANNOUNCED_TYPES, "type", type_)
-        return self._announced(_wish(kind, self._chosen(vms), details))
+        return self._announced(sayings.wish(kind, self._chosen(vms), details))
 
     def cancel(self, event: Event) -> None:
-        """Call an event off that has not started. Raises: Refused."""
+        """Call an event off that has not started. Raises: Malformed, Refused."""
+        if not isinstance(event, Event):
+            raise Malformed(f"cancel() takes the event that was returned to you, and not {event!r}")
         self._world.assembly.desk.cancel(event.id, OPERATOR)
         self._world.time.settle()
 
@@ -217,16 +197,19 @@ class ScheduledEvents:
         self, *, seconds: float = 0, minutes: float = 0, hours: float = 0, days: float = 0
     ) -> None:
         """Let time pass, doing each thing on the way when it is due. Raises: Malformed."""
+        if not (seconds or minutes or hours or days):
+            raise Malformed("say how far, such as advance(minutes=15); idle() does what is due now")
         by = timedelta(seconds=seconds, minutes=minutes, hours=hours, days=days)
         if by < timedelta():
             raise Malformed("time does not go back: give a length of time that is not negative")
-        self.advance_to(self.now + by)
+        self._world.time.advance(self.now + by)
 
     def advance_to(self, instant: datetime) -> None:
         """Let time pass up to an instant, such as an event's `not_before`. Raises: Malformed."""
-        if instant.tzinfo is None:
-            raise Malformed("an instant has a time zone: give it tzinfo=UTC")
-        self._world.time.advance(instant.astimezone(UTC))
+        until = sayings.instant(instant)
+        if until < self.now:
+            raise Malformed(f"time does not go back: it is {self.now:%Y-%m-%dT%H:%M:%SZ} already")
+        self._world.time.advance(until)
 
     def advance_to_next(self) -> bool:
         """Let time pass until something happens to an event; False if nothing will."""
@@ -247,17 +230,14 @@ class ScheduledEvents:
         until = clock.elapsed() + timedelta(seconds=seconds)
         while not condition():
             if clock.elapsed() > until:
-                asked = "\n".join(str(request) for request in self.requests[-5:]) or "nothing"
-                raise TimeoutError(
-                    f"not so within {seconds:g} s; the VMs' last requests were:\n{asked}"
-                )
+                raise TimeoutError("\n".join([f"not so within {seconds:g} s", *self._hints()]))
             nobody.wait(LOOK_SECONDS)
 
     # -- commands for which 169.254.169.254 is that address ------------------------------------
 
     def run(  # noqa: PLR0913 - as subprocess has it
         self,
-        command: Sequence[str | os.PathLike[str]],
+        command: Words,
         *,
         vm: str | None = None,
         check: bool = False,
@@ -287,7 +267,7 @@ class ScheduledEvents:
 
     def start(
         self,
-        command: Sequence[str | os.PathLike[str]],
+        command: Words,
         *,
         vm: str | None = None,
         env: Mapping[str, str] | None = None,
@@ -304,6 +284,7 @@ class ScheduledEvents:
             self._world, machine, command, env=env, cwd=cwd, stdout=stdout, stderr=stderr
         )
         self._world.at_the_end(running.stop)
+        self._started.append(running)
         return running
 
     def skip_without_namespaces(self) -> None:
@@ -315,12 +296,31 @@ class ScheduledEvents:
 
     # -- the rest ------------------------------------------------------------------------------
 
+    def _hints(self) -> Iterator[str]:
+        """What may be why something does not come to pass."""
+        for command in self._started:
+            if (status := command.process.poll()) is not None:
+                words = shlex.join(map(str, command.words))[:COMMAND_TOLD_MAX]
+                yield f"what start() started has ended with status {status}: {words}"
+        if asked := self.requests[-ASKED_TOLD_MAX:]:
+            yield "the VMs' last requests were:"
+            yield from map(str, asked)
+        else:
+            yield f"no VM asked anything: is the code led to {self.url} (see `url`)?"
+
     def _named(self, vm: str) -> str:
-        """A VM by the name that is nobody else's, however it was called. Raises: Unknown, Refused."""
-        return self._world.assembly.directory.shortest(vm)
+        """A VM by the name that is nobody else's, however it was called. Raises: Malformed, Unknown, Refused."""
+        try:
+            return self._world.assembly.directory.shortest(sayings.vm(vm))
+        except Unknown:
+            known, more = ", ".join(self.machines[:NAMED_MAX]), len(self.machines) > NAMED_MAX
+            raise Unknown(
+                f"no VM {vm}: scheduled_events.machines has {known}{', …' if more else ''}; the mark "
+                "scheduled_events says which there are"
+            ) from None
 
     def _chosen(self, vms: tuple[str, ...]) -> tuple[str, ...]:
-        return vms or self.machines[:1]
+        return tuple(self._named(vm) for vm in vms) or self.machines[:1]
 
     def _only(self, wish: Wish) -> Event:
         """The event that a wish comes to. Raises: Malformed if it would be several."""
@@ -345,31 +345,3 @@ class ScheduledEvents:
         # What was announced can be read when this returns.
         self._world.time.settle()
         return tuple(Event(self._world, one.event.id) for one in placed)
-
-
-def _wish(kind: EventType, vms: tuple[str, ...], details: Details) -> Wish:
-    usual = (EventSource.USER if kind is EventType.TERMINATE else EventSource.PLATFORM).value
-    return Wish(
-        type=kind,
-        machines=vms,
-        source=wire.named(EventSource, "source", details.get("source", usual)),
-        duration=_length(details.get("duration")),
-        description=details.get("description"),
-        notice=_length(details.get("notice")),
-    )
-
-
-def _length(span: Span | None) -> timedelta | None:
-    return span if span is None or isinstance(span, timedelta) else timedelta(seconds=span)
-
-
-def _request(visit: Visit) -> Request:
-    return Request(
-        at=visit.at,
-        machine=None if visit.caller is None else visit.caller.machine,
-        address=visit.address,
-        method="" if visit.decision is None else visit.decision.method,
-        route="" if visit.decision is None else visit.decision.route,
-        api_version=visit.api_version,
-        status=visit.status,
-    )

@@ -155,10 +155,11 @@ def _shown(time: Time) -> Answer:
 def _request(visit: Visit) -> RequestForm:
     return RequestForm(
         at=visit.at,
-        machine=None if visit.caller is None else visit.caller.machine,
+        machine=visit.machine,
         address=visit.address,
-        method="" if visit.decision is None else visit.decision.method,
-        route="" if visit.decision is None else visit.decision.route,
+        method=visit.method,
+        path=visit.path,
+        route=visit.route,
         api_version=visit.api_version,
         status=visit.status,
     )

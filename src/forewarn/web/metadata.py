@@ -29,6 +29,8 @@ from forewarn.wire.versions import Unsupported, Version
 
 WAIT_MAX: Final = timedelta(seconds=300)
 PARAMETERS_MAX: Final = 64
+# What is asked is written down, but not whatever somebody likes to send.
+NOTED_MAX: Final = 200
 
 # Names of routes, for the counters; "other" is whatever does not exist.
 SCHEDULED_EVENTS: Final = "scheduledevents"
@@ -36,6 +38,7 @@ INSTANCE: Final = "instance"
 VERSIONS: Final = "versions"
 OTHER: Final = "other"
 
+_VERSION: Final = "api-version"
 _INSTANCE_PATH: Final = "/metadata/instance"
 _NOW: Final = timedelta()
 _SECONDS: Final = re.compile(r"[0-9]{1,9}")
@@ -104,14 +107,25 @@ class Decision:
     ending: Ending
     # The name of the api-version, if the document is asked for without any condition.
     plain: str | None = None
+    # As they were sent, whatever became of it; for whoever keeps a book.
+    path: str = ""
+    api_version: str | None = None
 
 
 def decide(request: Request, manners: Manners = STRICT) -> Decision:
     """What a request asks for, whoever sent it."""
-    path = request.target.partition("?")[0].lower()
-    route = _route(path)
+    path, _, query = request.target.partition("?")
+    route = _route(path.lower())
     action = _action(request, route, manners)
-    return Decision(request.method, route, action, _ending(request), _plain(action))
+    return Decision(
+        request.method,
+        route,
+        action,
+        _ending(request),
+        _plain(action),
+        path[:NOTED_MAX],
+        _sent_version(query),
+    )
 
 
 def answer(
@@ -177,6 +191,15 @@ def _plain(action: Action) -> str | None:
             return None
 
 
+def _sent_version(query: str) -> str | None:
+    """The first api-version that a query names, if it can be read at all."""
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=PARAMETERS_MAX)
+    except ValueError:
+        return None
+    return next((value[:NOTED_MAX] for name, value in pairs if name.lower() == _VERSION), None)
+
+
 def _ending(request: Request) -> Ending:
     tokens = ",".join(request.values("connection")).lower().split(",")
     if request.http_version != "1.1" or "close" in (token.strip() for token in tokens):
@@ -193,7 +216,7 @@ def _action(request: Request, route: str, manners: Manners) -> Action:
     parameters = _parameters(query)
     if isinstance(parameters, Refusal):
         return parameters
-    version = parameters.get("api-version")
+    version = parameters.get(_VERSION)
     if not _has_header(request) and not _is_excused(request, route, version, manners):
         return refusals.NO_METADATA_HEADER
     return _ACTIONS[route](request, parameters)
@@ -232,7 +255,7 @@ def _is_excused(request: Request, route: str, version: str | None, manners: Mann
 def _ask_scheduled_events(request: Request, parameters: Mapping[str, str]) -> Action:
     if request.method not in ("GET", "POST"):
         return refusals.method_not_allowed("GET", "POST")
-    version = versions.classify(parameters.get("api-version"))
+    version = versions.classify(parameters.get(_VERSION))
     if version is Unsupported.MALFORMED:
         return refusals.BAD_VERSION
     if version is Unsupported.UNKNOWN:
@@ -250,7 +273,7 @@ def _ask_scheduled_events(request: Request, parameters: Mapping[str, str]) -> Ac
 def _ask_instance(request: Request, parameters: Mapping[str, str]) -> Action:
     if request.method != "GET":
         return refusals.method_not_allowed("GET")
-    version = parameters.get("api-version")
+    version = parameters.get(_VERSION)
     if version is None or not versions.is_instance_version(version):
         return refusals.BAD_VERSION
     path = request.target.partition("?")[0][len(_INSTANCE_PATH) :]

@@ -42,7 +42,7 @@ from forewarn.web.phases import Phase
 from forewarn.web.responses import Responses
 from forewarn.web.roll import Roll
 from forewarn.web.strikes import Strikes
-from forewarn.web.visits import Strangers, VisitorsBook, named, not_at_once, origin
+from forewarn.web.visits import ASK_ELSEWHERE, Strangers, VisitorsBook, named, not_at_once, origin
 from forewarn.web.waiting import Waiter, WaitingRoom
 from forewarn.wire import refusals
 from forewarn.wire.refusals import Refusal
@@ -97,7 +97,7 @@ class MetadataServer:
             )  # fmt: skip
             self._send = self._strikes.send
         self._waiting = WaitingRoom()
-        self._strangers = Strangers(log)
+        self._strangers = Strangers(log, "" if visitors is None else ASK_ELSEWHERE)
         self._backroom = Backroom(limits.workers, self._note_quiet)
         self._roll = Roll(self._backroom, desk, counters, log)
         self._approvals: Tray[tuple[Caller, bytes], Reply | Exception] = Tray(
@@ -142,13 +142,13 @@ class MetadataServer:
         self._stopping = True
         for door in self._doors:
             door.close()
+        # First of all: whoever was delayed must not be told to wait now.
+        for connection in self._connections():
+            connection.retire()
         for connection in self._waiting.connections:
-            connection.is_last = True
             self.end_wait(connection)
         if self._strikes is not None:
             self._strikes.end_delays()
-        for connection in self._connections():
-            connection.retire()
         self._note_quiet()
         with suppress(TimeoutError):
             async with asyncio.timeout(grace.total_seconds()):

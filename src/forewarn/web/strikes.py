@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -64,8 +65,12 @@ class Strikes:
         self._log = log
         self._late: dict[int, _Late] = {}
         self._delayed = 0
+        # There will be no later.
+        self._is_over = False
         # By fault, for each scope that was counted anew: the number that it had just before its 1.
         self._restarts: dict[str, dict[ScopeId, int]] = {}
+        # Held by whoever writes them; they are replaced whole, for those who read.
+        self._restarting = threading.Lock()
         # The last posting of each scope, and the same with another number.
         self._renumbered: dict[ScopeId, tuple[Posting, Posting]] = {}
         faults.watch(self._note)
@@ -74,7 +79,7 @@ class Strikes:
 
     def delay(self, connection: Connection, then: Callable[[], None]) -> bool:
         """Have a request wait, if it is struck so; `then` takes it up. Whether it waits."""
-        fault = self._strike(_DELAYING, connection)
+        fault = None if self._is_over else self._strike(_DELAYING, connection)
         if fault is None:
             return False
         connection.suspend()
@@ -128,7 +133,8 @@ class Strikes:
         return None if due is None else self._clock.now() + (due - elapsed)
 
     def end_delays(self) -> None:
-        """Take up whatever waits: there will be no later."""
+        """Take up whatever waits, and have nothing wait from now on."""
+        self._is_over = True
         for number in tuple(self._late):
             self._take_up(number)
 
@@ -166,20 +172,24 @@ class Strikes:
 
     def _note_restart(self, happening: Happening, fault: Fault) -> None:
         """Count the scopes that are meant from 1 on from now on, or as before again."""
-        scopes: dict[ScopeId, int] = {}
-        if happening is Happening.BEGAN:
-            for scope in self._board.scopes:
-                posting = self._board.posting(scope)
-                assert posting is not None, "no scope is ever taken down"
-                if fault.concerns(scope, [machine.name for machine in posting.scope.machines]):
-                    scopes[scope] = posting.document.incarnation - FIRST_INCARNATION
-            # Replaced whole: it is read by the loop's thread.
-            self._restarts = {**self._restarts, fault.id: scopes}
-        else:
-            scopes = self._restarts.get(fault.id, {})
-            self._restarts = {id_: r for id_, r in self._restarts.items() if id_ != fault.id}
+        with self._restarting:
+            restarts = dict(self._restarts)
+            scopes = restarts.pop(fault.id, {})
+            if happening is Happening.BEGAN:
+                scopes = restarts[fault.id] = self._counted_so_far(fault)
+            self._restarts = restarts
         for scope in scopes:
             self._wake(scope)
+
+    def _counted_so_far(self, fault: Fault) -> dict[ScopeId, int]:
+        """For each scope that is meant, the number before that of its document."""
+        found: dict[ScopeId, int] = {}
+        for scope in self._board.scopes:
+            posting = self._board.posting(scope)
+            assert posting is not None, "no scope is ever taken down"
+            if fault.concerns(scope, [machine.name for machine in posting.scope.machines]):
+                found[scope] = posting.document.incarnation - FIRST_INCARNATION
+        return found
 
 
 @dataclass(slots=True)

@@ -10,11 +10,14 @@ from typing import Final, Protocol
 
 from forewarn.ports.clock import Clock
 from forewarn.ports.identities import Caller
-from forewarn.web.metadata import Decision, ReadDocument
+from forewarn.web.metadata import Decision
 
 KEPT_MAX: Final = 10_000
 # Addresses of strangers that are named in the log, each once.
 STRANGERS_NAMED_MAX: Final = 1000
+
+# To strangers at an emulator, where nobody needs an address of his own.
+ASK_ELSEWHERE: Final = ": ask at the address that plays a VM, see `machines` of the line of JSON"
 
 
 class Visitor(Protocol):
@@ -39,10 +42,27 @@ class Visit:
     status: int
 
     @property
+    def machine(self) -> str | None:
+        """Who asked; None: a stranger."""
+        return None if self.caller is None else self.caller.machine
+
+    @property
+    def method(self) -> str:
+        return "" if self.decision is None else self.decision.method
+
+    @property
+    def route(self) -> str:
+        return "" if self.decision is None else self.decision.route
+
+    @property
+    def path(self) -> str:
+        """The path as it was sent, or its beginning."""
+        return "" if self.decision is None else self.decision.path
+
+    @property
     def api_version(self) -> str | None:
-        """The version in which a document was asked for, if one was."""
-        action = None if self.decision is None else self.decision.action
-        return action.version.value if isinstance(action, ReadDocument) else None
+        """The api-version as it was sent, be there one or not."""
+        return None if self.decision is None else self.decision.api_version
 
 
 class VisitorsBook:
@@ -75,8 +95,10 @@ class VisitorsBook:
 class Strangers:
     """Names in the log who is turned away, within limits."""
 
-    def __init__(self, log: logging.Logger) -> None:
+    def __init__(self, log: logging.Logger, advice: str = "") -> None:
+        """`advice` is what they might do, for whoever reads the log."""
         self._log = log
+        self._advice = advice
         self._named: set[str] = set()
 
     def name(self, visitor: Visitor) -> None:
@@ -85,7 +107,8 @@ class Strangers:
         if address not in self._named and len(self._named) < STRANGERS_NAMED_MAX:
             self._named.add(address)
             extra = {"action": "stranger", **origin(visitor)}
-            self._log.warning("%s is no VM of the fleet, and was turned away", address, extra=extra)
+            told = f"%s is no VM of the fleet, and was turned away{self._advice}"
+            self._log.warning(told, address, extra=extra)
 
 
 def origin(visitor: Visitor) -> dict[str, str]:

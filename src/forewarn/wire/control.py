@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from pathlib import PurePosixPath
-from typing import Annotated, Final, Literal, TypeVar
+from typing import Annotated, Final, Literal, TypeVar, get_args, get_type_hints
 
 import msgspec
 
@@ -45,7 +45,8 @@ _REMEDIES: Final[Mapping[str, str]] = {
     "before": f"--before is {_AN_INSTANT}",
 }
 
-# How msgspec ends a complaint about a member.
+# How msgspec begins a complaint about a word, and ends one about a member.
+_NO_SUCH_WORD: Final = "Invalid enum value"
 _MEMBER: Final = re.compile(r" - at `\$\.(\w+).*`")
 
 # Sums with such an instant stay within the calendar, whatever is added.
@@ -213,7 +214,7 @@ def load(kind: type[_AskedT], body: bytes) -> _AskedT:
         return msgspec.json.decode(body or b"{}", type=kind)
     # What is not JSON, what is not of this form, and bytes that are no text.
     except ValueError as error:
-        raise Malformed(_complaint(str(error))) from error
+        raise Malformed(_complaint(kind, str(error))) from error
 
 
 def dump(form: Form) -> bytes:
@@ -229,13 +230,23 @@ def instant(member: str, text: str) -> datetime:
         raise Malformed(f"{member} is {_AN_INSTANT}, not {text[:50]!r}") from error
 
 
-def _complaint(told: str) -> str:
+def _complaint(kind: type[Asked], told: str) -> str:
     """What msgspec tells, in words for whoever typed the value."""
     member = _MEMBER.search(told)
     if member is None:
         return f"the body cannot be understood: {told}"
     plain = f"the body cannot be understood: {member[1]}: {told[: member.start()]}"
+    if told.startswith(_NO_SUCH_WORD):
+        words = _words(get_type_hints(kind).get(member[1]))
+        plain += f": give one of {', '.join(words)}" if words else ""
     return _REMEDIES.get(member[1], plain)
+
+
+def _words(hint: object) -> list[str]:
+    """Those that a member may have."""
+    if isinstance(hint, str):
+        return [hint]
+    return [word for part in get_args(hint) for word in _words(part)]
 
 
 def named(kind: Iterable[_EnumT], member: str, word: str) -> _EnumT:

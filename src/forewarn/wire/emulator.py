@@ -104,6 +104,8 @@ class RequestForm(Form, frozen=True, kw_only=True):
     machine: str | None
     address: str
     method: str
+    # As it was sent, or its beginning; likewise the api-version.
+    path: str
     route: str
     api_version: str | None
     status: int

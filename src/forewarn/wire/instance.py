@@ -64,7 +64,7 @@ def instance(scope: Scope, machine: Machine, *, subscription_id: str) -> Node:
     """Everything we know of a machine, in the form of the newest version."""
     return {
         "compute": _compute(scope, machine, subscription_id),
-        "network": {"interface": _interfaces(machine.addresses)},
+        "network": {"interface": _interfaces(machine)},
     }
 
 
@@ -143,20 +143,24 @@ def instance_id(scope: Scope, machine: Machine) -> str:
     return number if is_numbered and set_name.lower() == scope.name.lower() else machine.name
 
 
-def _interfaces(addresses: tuple[str, ...]) -> tuple[Node, ...]:
-    if not addresses:
-        return ()
+def _interfaces(machine: Machine) -> tuple[Node, ...]:
+    if machine.interfaces:
+        return tuple(_interface(one.mac, one.addresses) for one in machine.interfaces)
+    return (_interface("", machine.addresses),) if machine.addresses else ()
+
+
+def _interface(mac: str, addresses: tuple[str, ...]) -> Node:
     v4 = [address for address in addresses if ":" not in address]
     v6 = [address for address in addresses if ":" in address]
-    interface: Node = {
+    return {
         "ipv4": {
             "ipAddress": tuple({"privateIpAddress": a, "publicIpAddress": ""} for a in v4),
             "subnet": ({"address": "", "prefix": ""},) if v4 else (),
         },
         "ipv6": {"ipAddress": tuple({"privateIpAddress": address} for address in v6)},
-        "macAddress": "",
+        # As Azure writes it: capitals, and nothing between them.
+        "macAddress": mac.replace(":", "").upper(),
     }
-    return (interface,)
 
 
 def render(

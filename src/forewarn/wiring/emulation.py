@@ -80,6 +80,10 @@ class EmulatedGround:
     def is_renewable(self) -> bool:
         return self.kept is None
 
+    @property
+    def ends_with_its_terminal(self) -> bool:
+        return True
+
     def entrance(self, _host: str) -> Entrance:
         return LoopbackEntrance(self.token)
 

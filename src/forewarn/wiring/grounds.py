@@ -6,15 +6,18 @@ There are two kinds of it: `RealGround` is that of `forewarn serve`, and `wiring
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import ssl
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from forewarn.clocks import SystemClock
+from forewarn.errors import ForewarnError
 from forewarn.ids import RandomIds
 from forewarn.ports.clock import Clock
 from forewarn.ports.ids import Ids
@@ -28,6 +31,8 @@ from forewarn.wiring.assembly import Assembly
 from forewarn.wiring.directories import DataDirectory
 from forewarn.wiring.trust import Doorkeeper, Tls, TrustSettings, keep_door
 from forewarn.wiring.working import Workers
+
+RENEW_SECONDS: Final = 24 * 60 * 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +81,11 @@ class Ground(Protocol):
         """Whether a run may be followed by another one over the same sockets."""
         ...
 
+    @property
+    def ends_with_its_terminal(self) -> bool:
+        """Whether SIGHUP ends the service; else it has the fleet file read again."""
+        ...
+
     def entrance(self, host: str, /) -> Entrance:
         """How callers of this address come in. Raises: Refused, Unavailable."""
         ...
@@ -117,6 +127,10 @@ class RealGround:
     def is_renewable(self) -> bool:
         return False
 
+    @property
+    def ends_with_its_terminal(self) -> bool:
+        return False
+
     def entrance(self, host: str) -> Entrance:
         return Tls(self.trust, self.data, host, SystemClock())
 
@@ -138,3 +152,18 @@ class RealGround:
         _bound: Sequence[Bound],
     ) -> EmulatorParts | None:
         return None
+
+
+async def keep_trust(entrance: Entrance, door: Doorkeeper, log: logging.Logger) -> None:
+    """Look at the certificate each day: a service may well run for longer than it lasts."""
+    if entrance.context is None:
+        return
+    # What the first call would otherwise wait for, and the guests with it.
+    await asyncio.to_thread(door.tokens.warm_up)
+    while True:
+        await asyncio.sleep(RENEW_SECONDS)
+        try:
+            if await asyncio.to_thread(entrance.renew):
+                log.info("the certificate was renewed", extra={"action": "renewed"})
+        except ForewarnError as error:
+            log.warning(str(error), extra={"action": "not_renewed"})

@@ -16,13 +16,14 @@ import uvloop
 
 from forewarn.clocks import SystemClock
 from forewarn.config.fleets import FleetFile, load_fleet, parse_fleet
-from forewarn.core.events import EventType
 from forewarn.core.journal import SERVICE, Actor
 from forewarn.core.scopes import Origin
 from forewarn.errors import Damaged, ForewarnError, Refused
-from forewarn.fabrics.simulated import Behaviour, SimulatedFabric
+from forewarn.fabrics.simulated import SimulatedFabric
 from forewarn.hooks.sender import HttpPost
 from forewarn.identities.addresses import AddressBook
+from forewarn.ports.clock import Clock
+from forewarn.ports.fabric import Fabric
 from forewarn.ports.store import Store
 from forewarn.service.books import Writers
 from forewarn.web import listeners
@@ -34,22 +35,22 @@ from forewarn.web.emulator import Time
 from forewarn.web.faults import Faults
 from forewarn.web.listeners import Bound
 from forewarn.web.server import MetadataServer
+from forewarn.wiring import simulating
 from forewarn.wiring.assembly import Assembly, assemble
 from forewarn.wiring.carrying import Carriers, assemble_hooks
 from forewarn.wiring.faces import Faces
 from forewarn.wiring.garbage import uncollected
-from forewarn.wiring.grounds import Entrance, Footing, RealGround
+from forewarn.wiring.grounds import Entrance, Footing, RealGround, keep_trust
+from forewarn.wiring.hosting import Hosting, Threads, open_hosting, warn_without_hosts
 from forewarn.wiring.lanes import Lanes
 from forewarn.wiring.renewal import GRACE, Renewal, tell_guests
 from forewarn.wiring.running import Running, Switchboard
 from forewarn.wiring.settings import ServeSettings, Serving
 from forewarn.wiring.sockets import allow_descriptors, listening
-from forewarn.wiring.trust import Doorkeeper
 from forewarn.wiring.watching import WatchedStore
 from forewarn.wiring.working import Workers
 
 PUBLISH_AGAIN_SECONDS: Final = 1.0
-RENEW_SECONDS: Final = 24 * 60 * 60
 
 
 def serve(
@@ -77,6 +78,7 @@ class _Serve:
         self._unpublished: str | None = None
         self._fleet_trouble: str | None = None
         self._renewal: Renewal | None = None
+        self._hosting: Hosting | None = None
         self._ground = settings.ground or RealGround(settings.data, settings.trust)
 
     async def run(self, on_ready: Callable[[Serving], None]) -> None:
@@ -107,7 +109,7 @@ class _Serve:
             self._warn_of_strangers(board.running.assembly, bound)
             settings.systemd.ready()
             stack.callback(
-                asyncio.create_task(self._keep_trust(entrance, board.running.door)).cancel
+                asyncio.create_task(keep_trust(entrance, board.running.door, self._log)).cancel
             )
             serving = Serving(board.running.assembly, bound, address, settings.data)
             try:
@@ -131,11 +133,12 @@ class _Serve:
         with ExitStack() as stack:
             footing = ground.footing(stack, seed)
             store = WatchedStore(footing.store)
+            crash = partial(loop.call_soon_threadsafe, self._crash)
             with self._damage_is_final():
-                assembly = self._assemble(footing, store, bound, fleet)
+                fabric = self._fabric(footing.clock, crash, stack)
+                assembly = self._assemble(footing, store, bound, fleet, fabric)
                 await asyncio.to_thread(self._load, assembly, fleet)
                 door = await asyncio.to_thread(ground.door, assembly, fleet.subscription_id)
-            crash = partial(loop.call_soon_threadsafe, self._crash)
             workers = Workers(assembly, store, self._log, crash, footing.speed)
             carriers = self._carriers(assembly, fleet, crash, footing.faults)
             counters = Counters()
@@ -161,8 +164,23 @@ class _Serve:
                 stack=stack.pop_all(),
             )
 
+    def _fabric(self, clock: Clock, crash: Callable[[], object], stack: ExitStack) -> Fabric:
+        settings, log = self._settings, self._log
+        if not settings.libvirt.hosts:
+            return SimulatedFabric(clock, takes=settings.impacts_take)
+        threads, enabling = Threads(log, crash), settings.default_enabling
+        hosting = open_hosting(settings.libvirt, settings.data, clock, enabling, threads, log)
+        stack.callback(hosting.stop)
+        self._hosting = hosting
+        return hosting.fabric
+
     def _assemble(
-        self, footing: Footing, store: Store, bound: Sequence[Bound], fleet: FleetFile
+        self,
+        footing: Footing,
+        store: Store,
+        bound: Sequence[Bound],
+        fleet: FleetFile,
+        fabric: Fabric,
     ) -> Assembly:
         book = AddressBook()
         for place in bound:
@@ -172,7 +190,7 @@ class _Serve:
             clock=footing.clock,
             ids=footing.ids,
             store=store,
-            fabric=SimulatedFabric(footing.clock, takes=self._settings.impacts_take),
+            fabric=fabric,
             identities=book,
             rules=fleet.periods,
             turn=threading.RLock(),
@@ -195,15 +213,23 @@ class _Serve:
         with uncollected():
             scopes = assembly.load()
             self._log.info("the store is read", extra={"action": "loaded", "scopes": scopes})
-            if self._settings.fleet is None:
-                return
-            try:
-                self._apply(assembly, fleet, SERVICE)
-            except Refused as error:
-                # What was stored can still be served; and whatever is in the way, such as an
-                # open event, can only be seen to while the service runs.
-                self._fleet_trouble = f"the fleet file is not in force: {error}"
-                self._log.error(self._fleet_trouble, extra={"action": "fleet_refused"})
+            if self._hosting is not None:
+                self._hosting.begin()
+            else:
+                warn_without_hosts(assembly, self._log)
+            if self._settings.fleet is not None:
+                self._apply_first(assembly, fleet)
+            if self._hosting is not None:
+                self._hosting.follow(assembly)
+
+    def _apply_first(self, assembly: Assembly, fleet: FleetFile) -> None:
+        try:
+            self._apply(assembly, fleet, SERVICE)
+        except Refused as error:
+            # What was stored can still be served; and whatever is in the way, such as an
+            # open event, can only be seen to while the service runs.
+            self._fleet_trouble = f"the fleet file is not in force: {error}"
+            self._log.error(self._fleet_trouble, extra={"action": "fleet_refused"})
 
     def _carriers(
         self,
@@ -257,8 +283,8 @@ class _Serve:
             counters=counters,
             setbacks=lambda: workers.setbacks_total,
             hooks=carriers.hooks.counts,
-            behave=partial(_behave, assembly),
-            take=partial(_take, assembly),
+            behave=partial(simulating.behave, assembly) if self._hosting is None else None,
+            take=partial(simulating.take, assembly) if self._hosting is None else None,
         )
 
     def _arm(self, assembly: Assembly, fleet: FleetFile, tenant: str) -> ArmParts:
@@ -289,29 +315,19 @@ class _Serve:
     def _watch_signals(self, loop: asyncio.AbstractEventLoop, board: Switchboard) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
-        loop.add_signal_handler(
-            signal.SIGHUP,
-            lambda: loop.run_in_executor(None, self._reload_and_log, board.running.assembly),
-        )
+        if not self._ground.ends_with_its_terminal:
+            loop.add_signal_handler(
+                signal.SIGHUP,
+                lambda: loop.run_in_executor(None, self._reload_and_log, board.running.assembly),
+            )
+        elif signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            # Ignored means: started by nohup.
+            loop.add_signal_handler(signal.SIGHUP, self._stop.set)
 
     def _reset(self, seed: int | None) -> Time:
         """Begin another run in the place of this one; called from any thread but the loop's."""
         assert self._renewal is not None, "nobody calls before there is a run"
         return self._renewal.begin_anew(seed)
-
-    async def _keep_trust(self, entrance: Entrance, door: Doorkeeper) -> None:
-        """Look at the certificate each day: a service may well run for longer than it lasts."""
-        if entrance.context is None:
-            return
-        # What the first call would otherwise wait for, and the guests with it.
-        await asyncio.to_thread(door.tokens.warm_up)
-        while True:
-            await asyncio.sleep(RENEW_SECONDS)
-            try:
-                if await asyncio.to_thread(entrance.renew):
-                    self._log.info("the certificate was renewed", extra={"action": "renewed"})
-            except ForewarnError as error:
-                self._log.warning(str(error), extra={"action": "not_renewed"})
 
     def _publish(
         self, loop: asyncio.AbstractEventLoop, entrance: Entrance, control: str, metadata: list[str]
@@ -335,7 +351,8 @@ class _Serve:
     def _unready(self, workers: Workers) -> str | None:
         if self._state != "serving":
             return f"the service is {self._state}"
-        return self._fleet_trouble or workers.trouble or self._unpublished
+        hosts = None if self._hosting is None else self._hosting.trouble
+        return self._fleet_trouble or workers.trouble or hosts or self._unpublished
 
     def _read_fleet(self) -> FleetFile:
         settings = self._settings
@@ -352,7 +369,12 @@ class _Serve:
                 "the fleet file declares nothing, and all VMs would be gone: was it cut off? "
                 "Leave at least one scope in it"
             )
-        changes = assembly.registrar.apply(fleet.declarations, Origin.FILE, actor)
+        declared, hosting = fleet.declarations, self._hosting
+        if hosting is not None:
+            declared = hosting.completed(declared)
+        changes = assembly.registrar.apply(declared, Origin.FILE, actor)
+        if hosting is not None:
+            hosting.keep(fleet.declarations)
         self._fleet_trouble = None
         if fleet.periods != assembly.rules:
             changes = (*changes, "[periods] changed: restart the service to use them")
@@ -376,17 +398,3 @@ class _Serve:
         except ForewarnError as error:
             self._log.error(str(error), extra={"action": "reload_refused"})
         self._settings.systemd.ready()
-
-
-def _behave(assembly: Assembly, machine: str, behavior: str) -> None:
-    """Tell a machine of the simulated fabric, the only one there is, how to behave."""
-    assert isinstance(assembly.fabric, SimulatedFabric), "see _assemble"
-    _, name = assembly.directory.machine(machine)
-    assembly.fabric.behave(name, Behaviour(behavior))
-
-
-def _take(assembly: Assembly, machine: str, impact: EventType, takes: timedelta) -> None:
-    """Tell it how long an impact on it takes."""
-    assert isinstance(assembly.fabric, SimulatedFabric), "see _assemble"
-    _, name = assembly.directory.machine(machine)
-    assembly.fabric.take(name, impact, takes)

@@ -14,6 +14,7 @@ from forewarn.web.metadata import STRICT, Manners
 from forewarn.wiring.assembly import Assembly
 from forewarn.wiring.directories import DataDirectory
 from forewarn.wiring.grounds import Ground
+from forewarn.wiring.hosting import LibvirtSettings
 from forewarn.wiring.systemd import Systemd
 from forewarn.wiring.trust import TrustSettings
 
@@ -31,6 +32,7 @@ class ServeSettings:
     manners: Manners = STRICT
     # How long an impact of the simulated fabric takes; None: as long as it would on real machines.
     impacts_take: timedelta | None = None
+    libvirt: LibvirtSettings = field(default_factory=LibvirtSettings)
     # Where webhooks may be told things; nowhere, if nothing is said.
     webhook_allow: tuple[AllowedHost, ...] = ()
     systemd: Systemd = field(default_factory=lambda: Systemd(None))

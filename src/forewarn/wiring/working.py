@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from forewarn.core.names import ScopeId
@@ -155,12 +155,11 @@ class Workers:
         self._told = str(trouble or "")
 
     def _follow(self) -> None:
-        pause = timedelta(seconds=SLEEP_SECONDS_MAX)
         while not self._stopping.is_set():
-            try:
-                # What this process commits itself its readers know already, so nobody is in a hurry.
-                if self._assembly.feed.follow(FEED_PAGE, pause):
-                    self._stopping.wait(FEED_SECONDS)
-            except Unavailable:
-                # The store is watched, and told of once: see above.
-                self._stopping.wait(SLEEP_SECONDS_MAX)
+            has_more = False
+            # The store is watched, and told of once: see above.
+            with suppress(Unavailable):
+                has_more = self._assembly.feed.follow(FEED_PAGE) > 0
+            # What this process commits itself its readers know already, so nobody is in a hurry; and
+            # the store is not asked to wait, since it would not hear that we are to end.
+            self._stopping.wait(FEED_SECONDS if has_more else SLEEP_SECONDS_MAX)

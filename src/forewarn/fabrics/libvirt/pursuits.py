@@ -1,0 +1,310 @@
+"""Pursuit: one order, taken step by step to its end.
+
+Law: a docket is durable before the step that it names is tried, and each step looks before it acts.
+So a step may be tried any number of times, by any number of processes after one another.
+
+A reboot is a stop and a start, not a reset: a reset leaves no trace, so that nobody could tell after a
+crash whether it has happened; a domain that was off has another number when it runs again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Final
+
+from forewarn.core.events import EventType
+from forewarn.core.names import HostName
+from forewarn.errors import Refused, Unavailable
+from forewarn.fabrics.libvirt.descriptions import Description, Disk, describe
+from forewarn.fabrics.libvirt.dockets import Docket, Step, over
+from forewarn.fabrics.libvirt.link import Link
+from forewarn.fabrics.libvirt.surveys import Sight, State
+from forewarn.ports.clock import Clock
+
+# What a host refuses is tried this often before it has failed.
+ATTEMPTS_MAX: Final = 5
+# Some guests miss the power button while they boot.
+ASK_AGAIN_AFTER: Final = timedelta(seconds=5)
+
+PLANS: Final[Mapping[EventType, tuple[Step, ...]]] = {
+    EventType.FREEZE: (Step.PAUSE, Step.RESUME),
+    EventType.REBOOT: (Step.STOP, Step.START),
+    EventType.REDEPLOY: (
+        Step.MEASURE,
+        Step.STOP,
+        Step.DISCARD,
+        # The source forgets before the target starts: a machine never runs twice.
+        Step.DEFINE,
+        Step.UNDEFINE,
+        Step.RENEW,
+        Step.START,
+    ),
+    # A preempted machine may be started again some day, with empty disks.
+    EventType.PREEMPT: (Step.MEASURE, Step.DESTROY, Step.RENEW),
+    EventType.TERMINATE: (Step.DESTROY, Step.DISCARD, Step.UNDEFINE),
+    EventType.POWER_OFF: (Step.STOP,),
+    EventType.DEALLOCATE: (Step.MEASURE, Step.STOP, Step.RENEW),
+    EventType.START: (Step.START,),
+}
+MIGRATION: Final = (Step.MIGRATE,)
+RETREAT: Final = (Step.RETREAT, Step.RENEW, Step.START)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long things are waited for."""
+
+    # Between the power button and the plug.
+    stop: timedelta = timedelta(seconds=60)
+    # Between two looks at an order.
+    look: timedelta = timedelta(milliseconds=250)
+    # Between two attempts at what was refused, or out of reach.
+    again: timedelta = timedelta(seconds=1)
+    # Between two surveys of a host where nothing stirs.
+    survey: timedelta = timedelta(seconds=10)
+
+
+class _Failed(Exception):
+    """The order cannot be carried out, whatever is tried."""
+
+
+class Pursuit:
+    """One order on its way. For one thread."""
+
+    def __init__(
+        self,
+        docket: Docket,
+        links: Callable[[HostName], Link],
+        clock: Clock,
+        patience: Patience,
+        keep: Callable[[Docket], None],
+    ) -> None:
+        """`links` finds a host's, or raises Unavailable; `keep` makes a docket durable."""
+        self.docket = docket
+        self._links = links
+        self._clock = clock
+        self._patience = patience
+        self._keep = keep
+        # When this process turned to the present step, on the clock that does not jump.
+        self._turned = clock.elapsed() - max(clock.now() - docket.since, timedelta())
+        # When the guest was asked to stop, first and last, by this process.
+        self._asked: tuple[timedelta, timedelta] | None = None
+        self._attempts = 0
+
+    def look(self) -> bool:
+        """Do what can be done now; whether the order is over. Raises: Unavailable."""
+        while self.docket.is_open:
+            if not self.docket.steps:
+                self._keep_now(over(self.docket, self._clock.now()))
+            elif not self._is_taken(self.docket.steps[0]):
+                return False
+        return True
+
+    def _is_taken(self, step: Step) -> bool:
+        """Try a step; whether the docket went on."""
+        try:
+            done = _STEPS[step](self)
+        except _Failed as failure:
+            self._fail(str(failure))
+            return True
+        except Refused as refusal:
+            self._attempts += 1
+            if self._attempts < ATTEMPTS_MAX:
+                raise Unavailable(f"{self.docket.machine}: {refusal}; tried again") from refusal
+            self._fail(str(refusal))
+            return True
+        if done:
+            self._keep_now(replace(self.docket, steps=self.docket.steps[1:]))
+        return done
+
+    def _keep_now(self, docket: Docket) -> None:
+        docket = replace(docket, since=self._clock.now())
+        self._keep(docket)
+        self.docket = docket
+        self._turned = self._clock.elapsed()
+        self._asked = None
+        self._attempts = 0
+
+    def _fail(self, why: str) -> None:
+        before = self.docket
+        detail = f"{before.detail}; {why}" if before.detail else why
+        docket = replace(before, detail=detail)
+        is_down = docket.impact is EventType.REDEPLOY and Step.STOP not in docket.steps
+        if is_down and not before.detail:
+            # Better where it was than nowhere.
+            self._keep_now(replace(docket, steps=RETREAT))
+        else:
+            self._keep_now(over(docket, self._clock.now()))
+
+    # --- What is looked at -------------------------------------------------------------------
+
+    @property
+    def _source(self) -> Link:
+        return self._links(self.docket.host)
+
+    @property
+    def _destination(self) -> Link:
+        return self._links(self.docket.destination)
+
+    @property
+    def _description(self) -> Description:
+        return describe(self.docket.xml)
+
+    @property
+    def _ephemeral(self) -> tuple[Disk, ...]:
+        return self._description.ephemeral
+
+    def _sight(self) -> Sight | None:
+        return self._source.sight(self.docket.domain)
+
+    def _is_off(self) -> bool:
+        sight = self._sight()
+        return sight is None or sight.state is State.OFF
+
+    def _there(self) -> Sight:
+        """The domain, which must be running or paused."""
+        sight = self._sight()
+        if sight is None:
+            raise _Failed(f"{self.docket.machine} is gone from {self.docket.host}")
+        if sight.state is State.OFF:
+            raise _Failed(f"{self.docket.machine} is off on {self.docket.host}")
+        return sight
+
+    # --- The steps ---------------------------------------------------------------------------
+
+    def pause(self) -> bool:
+        if self._there().state is State.RUNNING:
+            self._source.suspend(self.docket.domain)
+        else:
+            # Paused by us, in a life before this one, since it ran when the order came.
+            passed = self._clock.elapsed() - self._turned
+            left = max(self.docket.duration - passed, timedelta())
+            self.docket = replace(self.docket, duration=left)
+        return True
+
+    def resume(self) -> bool:
+        if self._there().state is State.RUNNING:
+            return True
+        if self._clock.elapsed() - self._turned < self.docket.duration:
+            return False
+        self._source.resume(self.docket.domain)
+        return True
+
+    def stop(self) -> bool:
+        sight = self._sight()
+        if sight is None or sight.state is State.OFF:
+            return True
+        if self.docket.impact is EventType.REBOOT and sight.number != self.docket.number:
+            return True
+        elapsed = self._clock.elapsed()
+        first, last = self._asked or (elapsed, elapsed - ASK_AGAIN_AFTER)
+        # One that is paused feels no button.
+        if sight.state is State.PAUSED or elapsed - first >= self._patience.stop:
+            self._source.destroy(self.docket.domain)
+        elif elapsed - last >= ASK_AGAIN_AFTER:
+            self._asked = (first, elapsed)
+            # Whatever speaks against asking does not speak against the plug, later.
+            with suppress(Refused):
+                self._source.ask_to_stop(self.docket.domain)
+        return self._is_off()
+
+    def destroy(self) -> bool:
+        if not self._is_off():
+            self._source.destroy(self.docket.domain)
+        return self._is_off()
+
+    def measure(self) -> bool:
+        found = ((disk.path, self._source.volume_xml(disk.path)) for disk in self._ephemeral)
+        # What has no file has nothing to lose.
+        volumes = tuple((path, xml) for path, xml in found if xml is not None)
+        self.docket = replace(self.docket, volumes=volumes)
+        return True
+
+    def discard(self) -> bool:
+        for disk in self._ephemeral:
+            self._source.discard(disk.path)
+        return True
+
+    def renew(self) -> bool:
+        for path, xml in self.docket.volumes:
+            self._destination.renew(path, xml)
+        return True
+
+    def define(self) -> bool:
+        if self.docket.is_persistent:
+            try:
+                self._define_on(self._destination)
+            except Unavailable as error:
+                if self._clock.elapsed() - self._turned < self._patience.stop:
+                    raise
+                # It was started nowhere yet, and is down meanwhile.
+                self.docket = replace(self.docket, target=None)
+                raise _Failed(str(error)) from error
+        return True
+
+    def _define_on(self, link: Link) -> None:
+        link.define(self.docket.xml, starts_with_host=self.docket.starts_with_host)
+
+    def undefine(self) -> bool:
+        sight = self._sight()
+        if sight is not None and sight.is_persistent:
+            keep_nvram = self.docket.impact is not EventType.TERMINATE
+            self._source.undefine(self._description, keep_nvram=keep_nvram)
+        return True
+
+    def start(self) -> bool:
+        link = self._destination
+        sight = link.sight(self.docket.domain)
+        if sight is not None and sight.state is not State.OFF:
+            return True
+        if sight is not None:
+            link.start(self.docket.domain)
+        elif not self.docket.is_persistent:
+            link.create(self.docket.xml)
+        else:
+            raise _Failed(f"{self.docket.machine} is gone from {link.host}")
+        return True
+
+    def migrate(self) -> bool:
+        there = self._destination.sight(self.docket.domain)
+        if self._is_off():
+            if there is None or there.state is State.OFF:
+                raise _Failed(f"{self.docket.machine} went off while it was to move")
+            return True
+        if self._source.is_migrating(self.docket.domain):
+            return False
+        is_persistent = self.docket.is_persistent
+        self._source.migrate(self.docket.domain, self._destination, is_persistent=is_persistent)
+        return True
+
+    def retreat(self) -> bool:
+        target = self.docket.target
+        there = None if target is None else self._links(target).sight(self.docket.domain)
+        if there is not None and there.state is not State.OFF:
+            raise _Failed(f"it runs on {target} after all")
+        if self.docket.is_persistent and self._sight() is None:
+            self._define_on(self._source)
+        if target is not None and there is not None and there.is_persistent:
+            self._links(target).undefine(self._description, keep_nvram=True)
+        detail = f"{self.docket.detail}; it goes back to {self.docket.host}"
+        self.docket = replace(self.docket, target=None, detail=detail)
+        return True
+
+
+_STEPS: Final[Mapping[Step, Callable[[Pursuit], bool]]] = {
+    Step.PAUSE: Pursuit.pause,
+    Step.RESUME: Pursuit.resume,
+    Step.STOP: Pursuit.stop,
+    Step.DESTROY: Pursuit.destroy,
+    Step.MEASURE: Pursuit.measure,
+    Step.DISCARD: Pursuit.discard,
+    Step.RENEW: Pursuit.renew,
+    Step.DEFINE: Pursuit.define,
+    Step.UNDEFINE: Pursuit.undefine,
+    Step.START: Pursuit.start,
+    Step.MIGRATE: Pursuit.migrate,
+    Step.RETREAT: Pursuit.retreat,
+}

@@ -1,0 +1,186 @@
+"""A guest for real machines in tests: Debian's cloud kernel, busybox, and one script that tells of itself.
+
+Everything it has to say goes to its serial port, a line each: which boot it is, what it finds on its disks,
+and a beat twice a second. It obeys the power button. It is made of Debian's packages, which are downloaded
+and taken apart, never installed.
+"""
+
+from __future__ import annotations
+
+import gzip
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+KERNEL_OF: Final = "linux-image-cloud-amd64"
+BUSYBOX: Final = "busybox-static"
+# In the order in which they need each other.
+MODULES: Final = (
+    "virtio",
+    "virtio_ring",
+    "virtio_pci_modern_dev",
+    "virtio_pci_legacy_dev",
+    "virtio_pci",
+    "virtio_blk",
+    "button",
+    "evdev",
+)
+
+_INIT: Final = """#!/bin/busybox sh
+/bin/busybox --install -s /bin
+export PATH=/bin
+mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t devtmpfs dev /dev
+for module in $(cat /modules); do insmod /$module.ko; done
+tell() { echo "guest $*" > /dev/ttyS0; }
+boot=$(cat /proc/sys/kernel/random/boot_id)
+for event in /sys/class/input/event*; do
+  if grep -q 'Power Button' $event/device/name; then
+    (dd if=/dev/input/${event##*/} bs=24 count=1 of=/dev/null; tell button; poweroff -f) &
+  fi
+done 2>/dev/null
+for disk in vda vdb; do
+  if [ -b /dev/$disk ]; then
+    found=$(dd if=/dev/$disk bs=7 count=1 2>/dev/null | tr -d '\\000')
+    tell disk $disk ${found:-empty}
+    printf written | dd of=/dev/$disk conv=notrunc,fsync 2>/dev/null
+  fi
+done
+tell boot $boot
+while :; do tell beat $boot; sleep 0.5; done
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Guest:
+    """What a machine boots: a kernel and its first file system."""
+
+    kernel: Path
+    initrd: Path
+
+    @property
+    def boot_xml(self) -> str:
+        """For a domain's <os>."""
+        return (
+            f"<kernel>{self.kernel}</kernel><initrd>{self.initrd}</initrd>"
+            "<cmdline>console=ttyS0 quiet</cmdline>"
+        )
+
+
+class Diary:
+    """What a guest wrote to its serial port."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    @property
+    def device(self) -> str:
+        """For a domain's devices; what other runs wrote stays."""
+        return (
+            f"<serial type='file'><source path='{self.file}' append='on'/><target port='0'/>"
+            "</serial>"
+        )
+
+    def said(self, *words: str) -> list[str]:
+        """What was said that begins so, oldest first."""
+        begin = " ".join(("guest", *words))
+        text = self.file.read_text("utf-8", "replace") if self.file.exists() else ""
+        # The last line may be on its way still.
+        lines = text.replace("\r", "").split("\n")[:-1]
+        return [line[len(begin) :].strip() for line in lines if line.startswith(begin)]
+
+    @property
+    def boots(self) -> list[str]:
+        return self.said("boot")
+
+    @property
+    def beats(self) -> list[str]:
+        return self.said("beat")
+
+
+def guest(directory: Path) -> Guest:
+    """The guest that is kept in a directory; made there if it is not. Needs apt and a network."""
+    made = Guest(directory / "vmlinuz", directory / "initrd.gz")
+    if not (made.kernel.exists() and made.initrd.exists()):
+        directory.mkdir(parents=True, exist_ok=True)
+        _make(made)
+    return made
+
+
+def _make(made: Guest) -> None:
+    kernel = _package(_dependency(KERNEL_OF))
+    busybox = _package(BUSYBOX)
+    files = {"init": _INIT.encode(), "bin/busybox": _one(busybox, "busybox")}
+    for module in MODULES:
+        content = _one(kernel, f"{module}.ko")
+        # What is built in has no file.
+        if content:
+            files[f"{module}.ko"] = content
+    present = [module for module in MODULES if f"{module}.ko" in files]
+    files["modules"] = "\n".join(present).encode()
+    made.initrd.write_bytes(gzip.compress(b"".join(_archive(files))))
+    made.kernel.write_bytes(next(v for k, v in kernel.items() if k.name.startswith("vmlinuz-")))
+
+
+def _dependency(package: str) -> str:
+    """The kernel that is behind the name that always stands for the newest."""
+    shown = _run("apt-cache", "depends", package).decode()
+    found = [line.split()[-1] for line in shown.splitlines() if "Depends: linux-image-" in line]
+    assert found, f"apt knows no {package}: run `apt-get update`"
+    return found[0]
+
+
+def _package(name: str) -> dict[PurePosixPath, bytes]:
+    """The files of a package that may matter here."""
+    with tempfile.TemporaryDirectory() as directory:
+        # Run as root, apt would want to become somebody who may not write there.
+        _run("apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", name, where=directory)
+        (deb,) = Path(directory).glob("*.deb")
+        tar = _run("dpkg-deb", "--fsys-tarfile", str(deb))
+    found: dict[PurePosixPath, bytes] = {}
+    with tarfile.open(fileobj=BytesIO(tar)) as archive:
+        for member in archive:
+            path = PurePosixPath(member.name)
+            wanted = path.stem in MODULES or path.name == "busybox" or "vmlinuz-" in path.name
+            content = archive.extractfile(member) if wanted and member.isfile() else None
+            if content is not None:
+                found[path] = content.read()
+    return found
+
+
+def _one(package: dict[PurePosixPath, bytes], name: str) -> bytes:
+    return next((content for path, content in package.items() if path.name == name), b"")
+
+
+def _run(*command: str, where: str | None = None) -> bytes:
+    return subprocess.run(command, check=True, cwd=where, stdout=subprocess.PIPE).stdout  # noqa: S603
+
+
+def _archive(files: dict[str, bytes]) -> Iterator[bytes]:
+    """The files as the kernel wants its first file system: a cpio archive of the newer form."""
+    for number, folder in enumerate(("bin", "proc", "sys", "dev"), start=1):
+        yield from _entry(number, folder, 0o040755, b"")
+    for number, (name, content) in enumerate(files.items(), start=100):
+        yield from _entry(number, name, 0o100755, content)
+    yield from _entry(0, "TRAILER!!!", 0, b"")
+
+
+def _entry(number: int, name: str, mode: int, content: bytes) -> Iterator[bytes]:
+    ended = name.encode() + b"\0"
+    numbers = (number, mode, 0, 0, 1, 0, len(content), 0, 0, 0, 0, len(ended), 0)
+    header = b"070701" + b"".join(b"%08x" % each for each in numbers)
+    yield _padded(header + ended)
+    yield _padded(content)
+
+
+def _padded(content: bytes) -> bytes:
+    return content + bytes(-len(content) % 4)
+
+
+if __name__ == "__main__":
+    guest(Path(sys.argv[1]))
