@@ -7,7 +7,7 @@ WORKERS ?= auto
 KILLS ?= 300
 # How many guests `make swarm` has.
 GUESTS ?= 200
-# What `make bench` is told: parts (polling waiting approving loading emulating), or --quick.
+# What `make bench` is told: parts (polling waiting approving loading emulating noticing), or --quick.
 BENCH ?=
 
 # What `make run` starts.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from bench import approving, emulating, loading, measuring, pages, polling, waiting
+from bench import approving, emulating, loading, measuring, noticing, pages, polling, waiting
 
 LATEST: Final = Path(__file__).parent / "latest.json"
 
@@ -42,6 +42,11 @@ MEANINGS: Final[Mapping[str, tuple[str, str]]] = {
     "emulator_reset_ms": ("reset of an emulator: ms", ""),
     "emulator_story_15_minutes_ms": ("a reboot of 15 minutes in an emulator: ms", "<= 50"),
     "story_15_minutes_ms": ("a reboot of 15 minutes in a test, by the plugin: ms", "<= 50"),
+    "client_notice_longpoll_ms": (
+        "Preempt until a client knows, by long poll, at most: ms",
+        "<= 100",
+    ),
+    "client_notice_polling_ms": ("  the same, by polling what does not wait: ms", "<= 1200"),
 }
 
 Figures = dict[str, float]
@@ -51,6 +56,7 @@ FULL: Final[Mapping[str, Callable[[], Figures]]] = {
     "approving": lambda: approving.measure(approvals=2000, rounds=3),
     "loading": lambda: loading.measure(scopes=100_000, idle_seconds=15),
     "emulating": lambda: emulating.measure(starts=5, stories=20),
+    "noticing": lambda: noticing.measure(rounds=20),
 }
 QUICK: Final[Mapping[str, Callable[[], Figures]]] = {
     "polling": lambda: polling.measure(rounds=5, polls=20_000),
@@ -58,6 +64,7 @@ QUICK: Final[Mapping[str, Callable[[], Figures]]] = {
     "approving": lambda: approving.measure(approvals=500, rounds=1),
     "loading": lambda: loading.measure(scopes=5000, idle_seconds=5),
     "emulating": lambda: emulating.measure(starts=2, stories=5),
+    "noticing": lambda: noticing.measure(rounds=5),
 }
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from bench import approving, callers, emulating, loading, measuring, pages, waiting
+from bench import approving, callers, emulating, loading, measuring, noticing, pages, waiting
 from bench.__main__ import MEANINGS, table
 from bench.contenders import Service
 from bench.fleets import fleet_file
@@ -61,6 +61,13 @@ def test_a_fleet_is_loaded_and_idles() -> None:
 
 def test_emulating_is_measured() -> None:
     figures = emulating.measure(starts=1, stories=1)
+
+    assert all(value > 0 for value in figures.values())
+    assert figures.keys() <= MEANINGS.keys()
+
+
+def test_noticing_is_measured() -> None:
+    figures = noticing.measure(rounds=1)
 
     assert all(value > 0 for value in figures.values())
     assert figures.keys() <= MEANINGS.keys()

@@ -1,0 +1,111 @@
+"""The client for programs that wait in an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from datetime import timedelta
+from typing import TypeVar
+
+from forewarn.client import errands, watching
+from forewarn.client.async_line import AsyncLine
+from forewarn.client.changes import Change
+from forewarn.client.contact import Contact, Find, elapsed
+from forewarn.client.documents import Event
+from forewarn.client.errands import Done, Errand
+from forewarn.client.patience import WITHIN, Pace
+
+T = TypeVar("T")
+
+
+class AsyncClient:
+    """A VM's view of its scheduled events. To end a watch, leave its loop or cancel its task."""
+
+    def __init__(
+        self,
+        endpoint: str | None = None,
+        *,
+        name: str | None = None,
+        pace: Pace | None = None,
+        find: Find | None = None,
+    ) -> None:
+        """`endpoint` is looked for, and the VM's own `name` asked for, unless they are given.
+
+        `find` looks for it in another way than `discovery.places`. Raises: Malformed.
+        """
+        self._contact = Contact(endpoint, name, pace, find)
+
+    @property
+    def endpoint(self) -> str:
+        """Where the metadata service is, or is looked for at the moment."""
+        return f"http://{self._contact.endpoint}"
+
+    @property
+    def trouble(self) -> str | None:
+        """Why the watch cannot read the document at the moment; None if it can."""
+        return self._contact.trouble
+
+    async def watch(self, known: Iterable[Event] = ()) -> AsyncIterator[Change]:
+        """Every change of the VM's events from now on, what is there already included.
+
+        `known` are events that were seen before, as by a process that has ended since: those are
+        not announced again, and told to be gone if they are. Never raises for want of an answer.
+        """
+        watch = self._contact.watch(known)
+        async with AsyncLine() as line:
+            while True:
+                asked = watching.ask(watch, elapsed())
+                await _sleep(asked.at)
+                began = elapsed()
+                outcome = await line.exchange(
+                    self._contact.endpoint,
+                    asked.request,
+                    connect=self._contact.pace.connect,
+                    patience=asked.patience,
+                )
+                self._contact.note(outcome)
+                heard = watching.heard(watch, asked, outcome, began=began, now=elapsed())
+                self._contact.learn(heard)
+                watch = heard.watch
+                for change in heard.changes:
+                    yield change
+
+    async def events(self, *, within: timedelta = WITHIN) -> tuple[Event, ...]:
+        """All events of the document. Raises: Refused, Unavailable."""
+        return await self._run(errands.EVENTS, within)
+
+    async def approve(self, *events: Event | str, within: timedelta = WITHIN) -> None:
+        """Let events start, for all VMs that they concern; several at once, or none of them.
+
+        What was approved may be approved again. Raises: Malformed, Refused, Unavailable.
+        """
+        await self._run(errands.approval(events), within)
+
+    async def name(self, *, within: timedelta = WITHIN) -> str:
+        """The VM's own name, as in an event's resources. Raises: Refused, Unavailable."""
+        if self._contact.name is None:
+            self._contact.name = await self._run(errands.NAME, within)
+        return self._contact.name
+
+    async def _run(self, errand: Errand[T], within: timedelta) -> T:
+        attempt = self._contact.attempt(within)
+        async with AsyncLine() as line:
+            while True:
+                await _sleep(attempt.at)
+                outcome = await line.exchange(
+                    self._contact.endpoint,
+                    errand.request,
+                    connect=self._contact.pace.connect,
+                    patience=attempt.patience,
+                )
+                self._contact.note(outcome)
+                match errands.judge(errand, attempt, outcome, elapsed()):
+                    case Done(value):
+                        self._contact.succeeded(errand)
+                        return value
+                    case later:
+                        attempt = later
+
+
+async def _sleep(until: timedelta) -> None:
+    await asyncio.sleep(max((until - elapsed()).total_seconds(), 0))
