@@ -73,6 +73,7 @@ class _Serve:
     def __init__(self, settings: ServeSettings, log: logging.Logger) -> None:
         self._settings = settings
         self._log = log
+        self._parse = partial(parse_fleet, default_enabling=settings.default_enabling)
         self._stop = asyncio.Event()
         self._crashed = False
         self._state = "starting"
@@ -359,11 +360,8 @@ class _Serve:
     def _read_fleet(self) -> FleetFile:
         settings = self._settings
         if settings.fleet is None:
-            return parse_fleet("", "no fleet file", settings.default_enabling)
+            return self._parse("", "no fleet file")
         return load_fleet(settings.fleet, settings.default_enabling)
-
-    def _parse(self, text: str, name: str) -> FleetFile:
-        return parse_fleet(text, name, self._settings.default_enabling)
 
     def _apply(self, assembly: Assembly, fleet: FleetFile, actor: Actor) -> tuple[str, ...]:
         if not fleet.declarations and assembly.directory.has_machines:
