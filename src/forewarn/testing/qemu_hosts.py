@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -118,6 +119,12 @@ class QemuHost:
                 stderr=log,
             )
         wait_until(self._is_up)
+
+    @property
+    def inside(self) -> Sequence[str]:
+        """The command that runs another one on this host, where libvirt is this libvirt."""
+        assert self._daemon is not None, "start it first"
+        return ("nsenter", f"--target={self._daemon.pid}", "--mount", "--net", "--uts", "--")
 
     def kill(self) -> None:
         """`kill -9` the daemon. Domains go on."""
