@@ -156,8 +156,10 @@ clean: ## remove everything that was made here
 # What real machines need; only root can have them, and only where there are taps.
 .venv/.vm: .venv/.dev
 	@if [ "$$(id -u)" = 0 ] && [ -e /dev/net/tun ] && command -v apt-get >/dev/null \
-		&& ! { [ -x /usr/sbin/libvirtd ] && [ -x /usr/bin/qemu-system-x86_64 ]; }; then \
-		packages="qemu-system-x86 libvirt-daemon libvirt-daemon-driver-qemu iproute2"; \
+		&& ! { [ -x /usr/sbin/libvirtd ] && [ -x /usr/bin/qemu-system-x86_64 ] && [ -x /usr/bin/virsh ] \
+			&& [ -x /usr/sbin/nft ] && [ -x /usr/sbin/sysctl ] && [ -x /usr/sbin/ip ]; }; then \
+		packages="qemu-system-x86 libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients"; \
+		packages="$$packages iproute2 nftables procps"; \
 		apt-get install -y -q --no-install-recommends $$packages \
 			|| { apt-get update -q && apt-get install -y -q --no-install-recommends $$packages; }; \
 	fi

@@ -129,6 +129,25 @@ def test_what_libvirt_cannot_do_is_the_outcome(tmp_path: Path) -> None:
         assert "no other host can take it: there is no other" in shown
 
 
+def test_nobody_moves_to_a_host_that_was_drained_before_a_restart(service: ServiceProcess) -> None:
+    """Keeps S20: a host that is to become empty is given nobody, whoever dies meanwhile."""
+    service.json("host", "drain", "host-b")
+    service.restart()
+    listed = {one["host"]: one for one in service.json("host", "list")["hosts"]}
+    assert [one["is_drained"] for one in listed.values()] == [False, True]
+    assert all(one["memory_free_mib"] > 0 for one in listed.values())
+
+    (event,) = service.announce("Redeploy", "web-0")
+    service.approve(WEB[0], event["event_id"])
+    until(lambda: service.document(WEB[0])["Events"] == [])
+
+    assert "host-b is drained" in json.dumps(service.json("show", event["event_id"]))
+    assert machines(service)["web-0"]["host"] == "host-a"
+    service.json("host", "undrain", "host-b")
+    told = service.json("host", "drain", "host-a", "--move")["events"]
+    assert sorted(name for one in told for name in one["resources"]) == ["web-0", "web-1"]
+
+
 def test_a_terminated_machine_leaves_the_fleet(service: ServiceProcess) -> None:
     service.json("announce", "Freeze", "db", "--unannounced", "--duration", "1s")
     done = service.run("announce", "Terminate", "db", "--unannounced")

@@ -29,7 +29,8 @@ EMULATOR: Final = "/usr/bin/qemu-system-x86_64"
 IP: Final = "/usr/sbin/ip"
 TUN: Final = Path("/dev/net/tun")
 # Debian's, of which no other is needed.
-PACKAGES: Final = "qemu-system-x86 libvirt-daemon libvirt-daemon-driver-qemu"
+PACKAGES: Final = "qemu-system-x86 libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients iproute2 nftables procps"
+PROGRAMS: Final = (LIBVIRTD, EMULATOR, IP, "/usr/bin/virsh", "/usr/sbin/nft", "/usr/sbin/sysctl")
 
 # No security driver, no cgroups, no namespaces: a machine without systemd has none of them to give.
 _QEMU_CONF: Final = """
@@ -67,8 +68,9 @@ def why_not() -> str:
         return "real VMs need root"
     if not TUN.exists():
         return f"real VMs need {TUN}"
-    if not Path(LIBVIRTD).exists() or not Path(EMULATOR).exists():
-        return f"real VMs need QEMU and libvirt: apt-get install --no-install-recommends {PACKAGES}"
+    missing = [program for program in PROGRAMS if not Path(program).exists()]
+    if missing:
+        return f"real VMs need {missing[0]}: apt-get install --no-install-recommends {PACKAGES}"
     return ""
 
 
