@@ -92,6 +92,8 @@ HOLDINGS = """
 
 def run(pytester: pytest.Pytester, *options: str) -> pytest.RunResult:
     """Run what was written, with the plugins that are named, and no others that are installed."""
+    # Its own, however empty: else it would be told what a project around it is told.
+    pytester.path.joinpath("pytest.ini").touch()
     path = os.pathsep.join([SOURCES, *filter(None, sys.path)])
     environment = {**os.environ, "PYTHONPATH": path, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     command = [

@@ -61,6 +61,8 @@ def a_project(folder: Path, test: str) -> Path:
     (folder / "src" / "forewarn").mkdir(parents=True)
     # A package, not a mere folder: that would give way to the one that is installed.
     (folder / "src" / "forewarn" / "__init__.py").write_text("")
+    # Where forewarn is installed, pytest looks for this in whichever comes first.
+    (folder / "src" / "forewarn" / "pytest_plugin.py").write_text("")
     (folder / "src" / "forewarn" / "rules.py").write_text(RULE)
     (folder / "tests").mkdir()
     (folder / "tests" / "test_rules.py").write_text(
