@@ -14,6 +14,21 @@ if TYPE_CHECKING:
     from forewarn.testing.qemu_hosts import QemuHost
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where there can be no real machines, one line says so, not one for each test."""
+    here = [item for item in items if item.get_closest_marker("vm")]
+    # Whoever lacks libvirt-python has skipped the modules, and collected nothing.
+    if not here:
+        return
+    from forewarn.testing.qemu_hosts import why_not  # noqa: PLC0415
+
+    if reason := why_not():
+        first, *others = here
+        first.add_marker(pytest.mark.skip(reason=f"{len(here)} tests not run: {reason}"))
+        items[:] = [item for item in items if item not in others]
+        config.hook.pytest_deselected(items=others)
+
+
 @pytest.fixture(scope="session")
 def daemons() -> Iterator[tuple[QemuHost, QemuHost]]:
     from forewarn.fabrics.libvirt.link import run_callbacks  # noqa: PLC0415

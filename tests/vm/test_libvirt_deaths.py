@@ -14,9 +14,9 @@ libvirt = pytest.importorskip(
 from forewarn.core.events import EventType
 from forewarn.testing.hypervisors import FELT_BY, Feelings, ours, wait_until
 from forewarn.testing.processes import ServiceProcess
-from forewarn.testing.qemu_hosts import QemuHost, bare_xml, why_not
+from forewarn.testing.qemu_hosts import QemuHost, bare_xml
 
-pytestmark = [pytest.mark.vm, pytest.mark.skipif(bool(why_not()), reason=why_not())]
+pytestmark = pytest.mark.vm
 
 
 def ran(xml: str, hosts: tuple[QemuHost, QemuHost]) -> Feelings:

@@ -22,9 +22,9 @@ libvirt = pytest.importorskip(
 from forewarn.testing.guests import Diary, Guest, guest
 from forewarn.testing.hypervisors import ours, wait_until
 from forewarn.testing.processes import ServiceProcess, run
-from forewarn.testing.qemu_hosts import QemuHost, bare_xml, why_not
+from forewarn.testing.qemu_hosts import QemuHost, bare_xml
 
-pytestmark = [pytest.mark.vm, pytest.mark.skipif(bool(why_not()), reason=why_not())]
+pytestmark = pytest.mark.vm
 
 # An emulated guest boots in some seconds; on a busy machine, in many.
 SECONDS = 180.0

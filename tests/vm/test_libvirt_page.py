@@ -20,9 +20,9 @@ libvirt = pytest.importorskip(
 )
 
 from forewarn.testing.guests import Diary, guest
-from forewarn.testing.qemu_hosts import QemuHost, why_not
+from forewarn.testing.qemu_hosts import QemuHost
 
-pytestmark = [pytest.mark.vm, pytest.mark.skipif(bool(why_not()), reason=why_not())]
+pytestmark = pytest.mark.vm
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PAGE: Final = ROOT / "docs" / "operating" / "libvirt.md"

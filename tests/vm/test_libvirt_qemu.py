@@ -20,9 +20,9 @@ from forewarn.errors import Unavailable
 from forewarn.fabrics.libvirt.fabric import LibvirtFabric
 from forewarn.testing.fabric_contract import FabricContract, Impacts, UntilOver
 from forewarn.testing.hypervisors import Fabrics, Feelings, ours, wait_until, wait_until_over
-from forewarn.testing.qemu_hosts import QemuHost, bare_xml, why_not
+from forewarn.testing.qemu_hosts import QemuHost, bare_xml
 
-pytestmark = [pytest.mark.vm, pytest.mark.skipif(bool(why_not()), reason=why_not())]
+pytestmark = pytest.mark.vm
 
 WEB_0 = MachineName("web-0")
 FREEZE = Order(
