@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from forewarn.core.hosts import Drain
-from forewarn.errors import Damaged, Refused
+from forewarn.wire import pages
 
 PREFIX: Final = "drain/"
 # Raised when an older forewarn could no longer understand what is written.
@@ -21,14 +21,8 @@ class _Page:
     drain: Drain
 
 
-@dataclass(frozen=True, slots=True)
-class _Format:
-    format: int
-
-
 _encoder = msgspec.json.Encoder()
 _page = msgspec.json.Decoder(_Page)
-_format = msgspec.json.Decoder(_Format)
 
 
 def key(host: str) -> str:
@@ -47,16 +41,4 @@ def dump(drain: Drain) -> bytes:
 
 def load(value: bytes) -> Drain:
     """A drain from its bytes. Raises: Refused if a newer forewarn wrote it, Damaged."""
-    try:
-        written = _format.decode(value).format
-        if written == FORMAT:
-            return _page.decode(value).drain
-    except ValueError as error:
-        raise Damaged(
-            f"what is kept of a drained host is damaged: stop the service and restore a backup "
-            f"({error})"
-        ) from error
-    raise Refused(
-        f"what is kept of a drained host is written in format {written}, this forewarn reads "
-        f"{FORMAT}: run the version that wrote it"
-    )
+    return pages.read(_page, value, "what is kept of a drained host", FORMAT).drain

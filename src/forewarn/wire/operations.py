@@ -9,7 +9,7 @@ import msgspec
 
 from forewarn.core.names import OperationId
 from forewarn.core.operations import Operation
-from forewarn.errors import Damaged, Refused
+from forewarn.wire import pages
 
 OPERATION_PREFIX: Final = "operation/"
 # Raised when an older forewarn could no longer understand what is written.
@@ -22,13 +22,7 @@ class _Sheet:
     operation: Operation
 
 
-@dataclass(frozen=True, slots=True)
-class _Format:
-    format: int
-
-
 _sheet = msgspec.json.Decoder(_Sheet)
-_format = msgspec.json.Decoder(_Format)
 _encoder = msgspec.json.Encoder()
 
 
@@ -44,16 +38,4 @@ def dump(operation: Operation) -> bytes:
 
 def load(value: bytes) -> Operation:
     """An operation from its bytes. Raises: Refused if a newer forewarn wrote it, Damaged."""
-    try:
-        written = _format.decode(value).format
-        if written != FORMAT:
-            raise Refused(
-                f"an operation is written in format {written}, this forewarn reads {FORMAT}: "
-                "run the version that wrote it"
-            )
-        return _sheet.decode(value).operation
-    # What is not JSON, what is not of this form, and bytes that are no text.
-    except ValueError as error:
-        raise Damaged(
-            f"an operation is damaged: stop the service and restore a backup ({error})"
-        ) from error
+    return pages.read(_sheet, value, "an operation", FORMAT).operation

@@ -12,7 +12,8 @@ import msgspec
 
 from forewarn.core.accounts import Account
 from forewarn.core.journal import Role
-from forewarn.errors import Damaged, Malformed, Refused
+from forewarn.errors import Malformed
+from forewarn.wire import pages
 from forewarn.wire.control import Asked
 from forewarn.wire.control_forms import Form, Instant, one_of
 
@@ -40,14 +41,8 @@ class _Page:
     account: Account
 
 
-@dataclass(frozen=True, slots=True)
-class _Format:
-    format: int
-
-
 _encoder = msgspec.json.Encoder()
 _page = msgspec.json.Decoder(_Page)
-_format = msgspec.json.Decoder(_Format)
 
 
 def key(principal_id: str) -> str:
@@ -62,18 +57,7 @@ def dump(account: Account) -> bytes:
 
 def load(value: bytes) -> Account:
     """An account from its bytes. Raises: Refused if a newer forewarn wrote it, Damaged."""
-    try:
-        written = _format.decode(value).format
-        if written == FORMAT:
-            return _page.decode(value).account
-    except (ValueError, AssertionError) as error:
-        raise Damaged(
-            f"a principal is damaged: stop the service and restore a backup ({error})"
-        ) from error
-    raise Refused(
-        f"a principal is written in format {written}, this forewarn reads {FORMAT}: "
-        "run the version that wrote it"
-    )
+    return pages.read(_page, value, "a principal", FORMAT).account
 
 
 # -- what is asked ---------------------------------------------------------------------------

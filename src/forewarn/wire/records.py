@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final
 
 import msgspec
 
@@ -11,9 +11,7 @@ from forewarn.core.journal import Entry
 from forewarn.core.ledgers import Ledger
 from forewarn.core.names import Revision, ScopeId
 from forewarn.core.values import replace
-from forewarn.errors import Damaged, Refused
-
-_DecodedT = TypeVar("_DecodedT")
+from forewarn.wire import pages
 
 LEDGER_PREFIX: Final = "ledger/"
 # Raised when an older forewarn could no longer understand what is written.
@@ -27,13 +25,7 @@ class _Page:
     ledger: Ledger
 
 
-@dataclass(frozen=True, slots=True)
-class _Format:
-    format: int
-
-
 _page = msgspec.json.Decoder(_Page)
-_format = msgspec.json.Decoder(_Format)
 _entry = msgspec.json.Decoder(Entry)
 _encoder = msgspec.json.Encoder()
 
@@ -57,13 +49,7 @@ def dump_ledger(ledger: Ledger) -> bytes:
 
 def load_ledger(value: bytes, revision: int) -> Ledger:
     """A ledger from its bytes. Raises: Refused if a newer forewarn wrote it, Damaged."""
-    written = _decoded(_format, value, "a ledger").format
-    if written not in _FORMATS:
-        raise Refused(
-            f"a ledger is written in format {written}, this forewarn reads up to {FORMAT}: "
-            "run the version that wrote it"
-        )
-    page = _decoded(_page, value, "a ledger")
+    page = pages.read(_page, value, "a ledger", *_FORMATS)
     return replace(page.ledger, revision=Revision(revision))
 
 
@@ -74,14 +60,4 @@ def dump_entry(entry: Entry) -> bytes:
 
 def load_entry(value: bytes) -> Entry:
     """A journal entry from its bytes. Raises: Damaged."""
-    return _decoded(_entry, value, "a journal entry")
-
-
-def _decoded(decoder: msgspec.json.Decoder[_DecodedT], value: bytes, what: str) -> _DecodedT:
-    try:
-        return decoder.decode(value)
-    # What is not JSON, what is not of this form, bytes that are no text, and what no ledger can be.
-    except (ValueError, AssertionError) as error:
-        raise Damaged(
-            f"{what} is damaged: stop the service and restore a backup ({error})"
-        ) from error
+    return pages.decoded(_entry, value, "a journal entry")

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import Final
 
 import msgspec
 
 from forewarn.core.names import ScopeId
 from forewarn.core.webhooks import ChangeId, DeadLetter, Webhook, WebhookId
-from forewarn.errors import Damaged, Refused
-
-_DecodedT = TypeVar("_DecodedT")
+from forewarn.wire import pages
 
 WEBHOOK_PREFIX: Final = "webhook/"
 POSITION_PREFIX: Final = "webhook-position/"
@@ -36,11 +34,6 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True)
-class _Format:
-    format: int
-
-
-@dataclass(frozen=True, slots=True)
 class _WebhookPage:
     format: int
     webhook: Webhook
@@ -58,7 +51,6 @@ class _LetterPage:
     letter: DeadLetter
 
 
-_format = msgspec.json.Decoder(_Format)
 _webhook = msgspec.json.Decoder(_WebhookPage)
 _position = msgspec.json.Decoder(_PositionPage)
 _letter = msgspec.json.Decoder(_LetterPage)
@@ -91,7 +83,7 @@ def dump_webhook(webhook: Webhook) -> bytes:
 
 def load_webhook(value: bytes) -> Webhook:
     """A webhook from its bytes. Raises: Refused if a newer forewarn wrote it, Damaged."""
-    return _decoded(_webhook, value, "a webhook").webhook
+    return pages.read(_webhook, value, "a webhook", FORMAT).webhook
 
 
 def dump_position(position: Position) -> bytes:
@@ -100,7 +92,7 @@ def dump_position(position: Position) -> bytes:
 
 def load_position(value: bytes) -> Position:
     """A position from its bytes. Raises: Refused if a newer forewarn wrote it, Damaged."""
-    return _decoded(_position, value, "a webhook's position").position
+    return pages.read(_position, value, "a webhook's position", FORMAT).position
 
 
 def dump_letter(letter: DeadLetter) -> bytes:
@@ -109,19 +101,4 @@ def dump_letter(letter: DeadLetter) -> bytes:
 
 def load_letter(value: bytes) -> DeadLetter:
     """A dead letter from its bytes. Raises: Refused if a newer forewarn wrote it, Damaged."""
-    return _decoded(_letter, value, "a webhook's dead letter").letter
-
-
-def _decoded(decoder: msgspec.json.Decoder[_DecodedT], value: bytes, what: str) -> _DecodedT:
-    try:
-        written = _format.decode(value).format
-        if written == FORMAT:
-            return decoder.decode(value)
-    except (ValueError, AssertionError) as error:
-        raise Damaged(
-            f"{what} is damaged: stop the service and restore a backup ({error})"
-        ) from error
-    raise Refused(
-        f"{what} is written in format {written}, this forewarn reads {FORMAT}: "
-        "run the version that wrote it"
-    )
+    return pages.read(_letter, value, "a webhook's dead letter", FORMAT).letter
