@@ -1,19 +1,20 @@
 """VMs, as far as a recipe knows one: an address, files, programs that run there, and the agent.
 
 Each has a directory for its `/`, and an address of loopback's, so that what pages say of 10.0.0.4:8080 is
-so but for the first numbers. What runs there carries the VM's mark in its environment: a VM that
-loses its power loses all of it, hooks included.
+so but for the first numbers. What runs there carries the VM's mark in its environment, or has its process id
+in one of the VM's files: a VM that loses its power loses all of it, hooks included.
 """
 
 from __future__ import annotations
 
 import itertools
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +26,7 @@ PATIENCE_SECONDS: Final = 60
 LOOK_SECONDS: Final = 0.02
 MARK: Final = "RECIPE_VM"
 AGENT_PORT: Final = 8171
+AGENT_FILE: Final = "/etc/forewarn/agent.toml"
 SOURCE: Final = str(Path(forewarn.__file__).parents[1])
 _numbers: Final = itertools.count(os.getpid() * 7)
 
@@ -53,6 +55,8 @@ class Vm:
         self._net = net
         self._url = url
         self._programs: list[subprocess.Popen[bytes]] = []
+        # Of daemons that write over their environment.
+        self.pid_files: list[Path] = []
         for path in ("etc/forewarn", "run", "var/lib", "var/log"):
             (self.root / path).mkdir(parents=True)
 
@@ -68,10 +72,15 @@ class Vm:
             text = text.replace(folder, f"{self.root}{folder}")
         return text
 
-    def write(self, path: str, text: str) -> Path:
+    def write(self, path: str, text: str, **instead: str) -> Path:
+        """Write a file as a page has it, but for the settings that are said."""
+        text = self.here(text)
+        for name, value in instead.items():
+            text, count = re.subn(rf"(?m)^{name}=.*", f'{name}="{value}"', text)
+            assert count == 1, f"{path} has no {name}"
         file = self.path(path)
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(self.here(text), encoding="utf-8")
+        file.write_text(text, encoding="utf-8")
         return file
 
     def type(self, text: str) -> str:
@@ -86,7 +95,7 @@ class Vm:
         done = subprocess.run(
             ["sh", "-ec", self.here(text)],
             cwd=ROOT,
-            env={**self.environment, "PATH": path},
+            env={**self.environment, "PATH": path, MARK: str(self.root)},
             capture_output=True,
             text=True,
             timeout=PATIENCE_SECONDS,
@@ -95,13 +104,15 @@ class Vm:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    def follow(self, page: Page, *files: str, agent: int = 1) -> None:
-        """Do as a page says: write its files, with its agent's of this number, and install its hook."""
-        for file in files:
-            self.write(file, page.file(file))
-        told = self.here(page.file("/etc/forewarn/agent.toml", number=agent))
-        own = f'hooks = "{self.path("etc/forewarn/hooks.d")}"\n'
-        self.write("/etc/forewarn/agent.toml", own + told)
+    def install(self, page: Page, *, number: int = 1) -> None:
+        """Type what installs the page's hook, and write its file for the agent, the one of this number."""
+        if number == 1:
+            self.type(page.lines[0])
+        own = [f'hooks = "{self.path("etc/forewarn/hooks.d")}"']
+        told = self.here(page.file(AGENT_FILE, number=number))
+        if not told.count("\nlisten = "):
+            own.append(f'listen = "{self.address}:{AGENT_PORT}"')
+        self.path(AGENT_FILE).write_text("\n".join([*own, told]), encoding="utf-8")
 
     # -- what runs there -----------------------------------------------------------------------
 
@@ -117,22 +128,35 @@ class Vm:
             "FOREWARN_ENDPOINT": self._url,
             "STATE_DIRECTORY": str(self.path("var/lib/forewarn-agent")),
             "PYTHONPATH": SOURCE,
-            MARK: str(self.root),
         }
 
-    def start(self, words: Sequence[str | Path], log: str) -> subprocess.Popen[bytes]:
+    def start(
+        self,
+        words: Sequence[str | Path],
+        log: str,
+        *,
+        user: str | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> subprocess.Popen[bytes]:
         """Start a program there, which writes a log."""
         with self.path(f"var/log/{log}").open("ab") as file:
             program = subprocess.Popen(
-                list(map(str, words)), env=self.environment, stdout=file, stderr=file
+                list(map(str, words)),
+                cwd="/",
+                user=user,
+                group=user,
+                extra_groups=None if user is None else [],
+                env={**(self.environment if env is None else env), MARK: str(self.root)},
+                stdout=file,
+                stderr=file,
             )
         self._programs.append(program)
         return program
 
     def start_agent(self) -> None:
         """Start the agent, and wait until it is at work."""
-        config = self.path("etc/forewarn/agent.toml")
-        program = self.start([sys.executable, "-m", "forewarn", "agent", "--config", config], "agent")
+        words = [sys.executable, "-m", "forewarn", "agent", "--config", self.path(AGENT_FILE)]
+        program = self.start(words, "agent")
 
         def is_well() -> bool:
             assert program.poll() is None, self.log("agent")
@@ -152,31 +176,57 @@ class Vm:
 
     def power_off(self) -> None:
         """End everything that runs there, at once."""
-        while marked := self._running():
-            for pid in marked:
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    continue
-            self._reap()
-        self._reap()
-
-    def _reap(self) -> None:
+        wait_until(lambda: not self._killed(), f"nothing runs on {self.name} any more")
         for program in self._programs:
-            if program.poll() is None:
-                program.kill()
             program.wait(PATIENCE_SECONDS)
         self._programs.clear()
 
-    def _running(self) -> list[int]:
-        """Whatever runs with the VM's mark."""
-        mark = f"{MARK}={self.root}".encode()
-        found = []
-        for folder in Path("/proc").glob("[0-9]*"):
+    def _killed(self) -> set[int]:
+        """Whatever ran there still; it is killed."""
+        found = _with_children(self._marked() | self._in_files())
+        for pid in found:
             try:
-                variables = (folder / "environ").read_bytes().split(b"\0")
-            except OSError:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
                 continue
-            if mark in variables:
-                found.append(int(folder.name))
+        for program in self._programs:
+            program.poll()
         return found
+
+    def _marked(self) -> set[int]:
+        mark = f"{MARK}={self.root}".encode()
+        return {pid for pid in _parents() if mark in _read(pid, "environ").split(b"\0")}
+
+    def _in_files(self) -> set[int]:
+        texts = [file.read_text().split() for file in self.pid_files if file.exists()]
+        # After it was killed its number stays in the file, and may be somebody else's one day.
+        for file in self.pid_files:
+            file.unlink(missing_ok=True)
+        return {int(words[0]) for words in texts if words} & set(_parents())
+
+
+def _read(pid: int, name: str) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/{name}").read_bytes()
+    except OSError:
+        # It ended meanwhile, or is somebody's whom we may not look at.
+        return b""
+
+
+def _parents() -> dict[int, int]:
+    """Every process that runs, and its parent."""
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        # After the name, which may have blanks and parentheses of its own.
+        state, parent, *_ = _read(int(folder.name), "stat").rpartition(b")")[2].split() or (b"Z", 0)
+        if state not in {b"Z", b"X"}:
+            found[int(folder.name)] = int(parent)
+    return found
+
+
+def _with_children(pids: set[int]) -> set[int]:
+    parents = _parents()
+    found = set(pids)
+    while more := {pid for pid, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found

@@ -21,8 +21,10 @@ from typing import Any, Final
 
 NOTHING_TO_DO: Final = 70
 LEADERS: Final = {"leader", "standby_leader"}
+OK: Final = 200
+UNAVAILABLE: Final = 503
 # No replica is good enough for the moment, or the last try failed: it may be otherwise soon.
-AGAIN: Final = {412, 503}
+AGAIN: Final = {412, UNAVAILABLE}
 ANSWER_SECONDS_MAX: Final = 5.0
 LOOK_SECONDS: Final = 0.5
 # To say what is wrong before the agent says that it took too long.
@@ -80,10 +82,12 @@ class Member:
             with error:
                 return error.code, error.read().decode()
 
-    def name(self) -> str:
-        """What it is called in its cluster. Raises: OSError."""
-        _, text = self.ask("/patroni")
-        return str(json.loads(text)["patroni"]["name"])
+    def is_leader(self) -> bool:
+        """Whether it leads its cluster, in its own words. Raises: Trouble, OSError."""
+        status, text = self.ask("/leader")
+        if status not in {OK, UNAVAILABLE}:
+            raise Trouble(f"is this Patroni? {self._api}/leader says {status} {text[:200]}")
+        return status == OK
 
     def leader(self) -> dict[str, Any]:
         """Who leads its cluster; empty if nobody does. Raises: OSError."""
@@ -94,9 +98,9 @@ class Member:
 
 def hand_over(member: Member, deadline: Deadline) -> int:
     """Have somebody else lead. Raises: Trouble, OSError."""
-    name = member.name()
-    if member.leader().get("name") != name:
+    if not member.is_leader():
         return NOTHING_TO_DO
+    name = member.leader()["name"]
     said = ""
     for _ in deadline.looks():
         # The answer comes when it is done; without one it may be done as well.
@@ -105,11 +109,11 @@ def hand_over(member: Member, deadline: Deadline) -> int:
                 "/switchover", {"leader": name}, seconds_max=deadline.seconds
             )
         except OSError as error:
-            status, said = 503, str(error)
+            status, said = UNAVAILABLE, str(error)
         leader = member.leader()
         if leader and leader["name"] != name:
             return wait_for(member, leader, deadline)
-        if status not in {*AGAIN, 200}:
+        if status not in {*AGAIN, OK}:
             break
     raise Trouble(f"{name} leads still: {said}")
 
@@ -119,7 +123,7 @@ def wait_for(member: Member, leader: dict[str, Any], deadline: Deadline) -> int:
     api = str(leader["api_url"]).rsplit("/", 1)[0]
     for _ in deadline.looks():
         try:
-            if member.ask(f"{api}/read-write")[0] == 200:  # noqa: PLR2004 - OK
+            if member.ask(f"{api}/read-write")[0] == OK:
                 print(f"{leader['name']} leads")
                 return 0
         except OSError:
@@ -131,10 +135,11 @@ def main() -> int:
     here = Path(sys.argv[0]).absolute().parent
     file = Path(sys.argv[1]) if sys.argv[1:] else here.parent.parent / "patroni.toml"
     try:
-        return hand_over(Member(tomllib.loads(file.read_text(encoding="utf-8"))), Deadline())
-    except KeyError as missing:
-        print(f"{file}: say {missing.args[0]} = ...", file=sys.stderr)
-    except (Trouble, OSError, ValueError) as error:
+        told = tomllib.loads(file.read_text(encoding="utf-8"))
+        if "api" not in told:
+            raise Trouble(f'{file}: say api = "http://..."')
+        return hand_over(Member(told), Deadline())
+    except (Trouble, OSError, tomllib.TOMLDecodeError) as error:
         print(error, file=sys.stderr)
     return 1
 
