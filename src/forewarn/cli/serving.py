@@ -19,7 +19,6 @@ from forewarn.cli.options import WEBHOOK_ALLOW_HELP, AsJson
 from forewarn.cli.tables import print_json, print_line
 from forewarn.cli.trusting import USUAL, Trusting
 from forewarn.clocks import SystemClock
-from forewarn.config.durations import parse_duration
 from forewarn.config.fleets import load_fleet
 from forewarn.config.surroundings import Surroundings
 from forewarn.core.events import Event, EventType
@@ -30,6 +29,8 @@ from forewarn.core.wishes import Wish
 from forewarn.errors import Malformed, Refused
 from forewarn.ids import RandomIds
 from forewarn.networks.links import parse_device
+from forewarn.systemd import Systemd
+from forewarn.tables.durations import parse_duration
 from forewarn.web.listeners import Listener
 from forewarn.web.metadata import Manners
 from forewarn.wire.targets import load_allowed
@@ -40,7 +41,6 @@ from forewarn.wiring.restore import RestoreSettings
 from forewarn.wiring.restore import restore as restore_backup
 from forewarn.wiring.serving import serve as serve_forever
 from forewarn.wiring.settings import ServeSettings, Serving
-from forewarn.wiring.systemd import Systemd
 
 METADATA_DEFAULT: Final = "169.254.169.254:80"
 # A docstring would keep its line breaks.
