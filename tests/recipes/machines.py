@@ -160,9 +160,9 @@ class Vm:
 
         def is_well() -> bool:
             assert program.poll() is None, self.log("agent")
-            return self.asked("/healthz") == 200
+            return f"this VM is {self.name}" in self.log("agent")
 
-        wait_until(is_well, f"the agent of {self.name} answers")
+        wait_until(is_well, f"the agent of {self.name} is at work")
 
     def asked(self, path: str) -> int:
         """The status of the agent's answer, or 0."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -90,12 +91,16 @@ def ask(place: str, command: str) -> str:
 
 
 class Deadline:
-    """How long is left, by EVENT_DEADLINE."""
+    """How long is left: until EVENT_DEADLINE, or until the agent asks to end."""
 
     def __init__(self) -> None:
         told = os.environ.get("EVENT_DEADLINE")
         at = float(told) - LAST_WORDS_SECONDS if told else time.time() + BY_HAND_SECONDS
         self._until = time.monotonic() + at - time.time()
+        signal.signal(signal.SIGTERM, self._end)
+
+    def _end(self, *_: object) -> None:
+        self._until = time.monotonic()
 
     def looks(self) -> Iterator[None]:
         """One now, and more until the time is up."""

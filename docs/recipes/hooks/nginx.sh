@@ -16,6 +16,8 @@ nothing_to_do=70
 now=$(date +%s)
 deadline=${EVENT_DEADLINE:-$((now + 600))}
 deadline=$((${deadline%.*} - 1))
+# Who is asked to end says what is not done, as if that were now.
+trap 'deadline=0' TERM
 
 # A process that has ended, and that nobody has looked after, is none.
 runs() {
@@ -28,7 +30,7 @@ runs() {
 gone_by() {
     while runs; do
         [ "$(date +%s)" -lt "$1" ] || return 1
-        sleep 0.2
+        sleep 0.2 || :
     done
 }
 
@@ -39,7 +41,7 @@ prepare() {
     half=$(((deadline - now) / 2))
     leave=$LEAVE_SECONDS
     [ "$leave" -le "$half" ] || leave=$half
-    [ "$leave" -le 0 ] || sleep "$leave"
+    [ "$leave" -le 0 ] || sleep "$leave" || :
     runs || exit 0
     echo quitting > "$DRAINING"
     kill -QUIT "$pid"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import signal
 import sys
 import time
 import tomllib
@@ -37,12 +38,17 @@ class Trouble(Exception):
 
 
 class Deadline:
-    """How long is left, by EVENT_DEADLINE."""
+    """How long is left: until EVENT_DEADLINE, or until the agent asks to end."""
 
     def __init__(self) -> None:
         told = os.environ.get("EVENT_DEADLINE")
         at = float(told) - LAST_WORDS_SECONDS if told else time.time() + BY_HAND_SECONDS
         self._until = time.monotonic() + at - time.time()
+        signal.signal(signal.SIGTERM, self._end)
+
+    def _end(self, *_: object) -> None:
+        # Raised, as it may be waiting for an answer that takes long.
+        raise Trouble("asked to end before another member led: see Patroni's log")
 
     @property
     def seconds(self) -> float:
