@@ -8,6 +8,7 @@ from typing import Final
 
 # Half of each answer comes at once, the other half after this.
 ANSWER_SECONDS: Final = 0.08
+SECONDS: Final = {b"/health": 0, b"/long": 3600}
 HALF: Final = b"x" * 500
 
 
@@ -17,13 +18,12 @@ async def converse(
     """Answer one request after another, as long as the other side likes."""
     try:
         while head := await reader.readuntil(b"\r\n\r\n"):
-            is_check = head.startswith(b"GET /health")
+            seconds = SECONDS.get(head.split()[1], ANSWER_SECONDS)
             body = HALF + name
             length = len(body) + len(HALF)
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % length + body)
             await writer.drain()
-            if not is_check:
-                await asyncio.sleep(ANSWER_SECONDS)
+            await asyncio.sleep(seconds)
             writer.write(HALF)
             await writer.drain()
     except (ConnectionError, asyncio.IncompleteReadError):

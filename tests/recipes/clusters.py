@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import shutil
 import subprocess
@@ -11,7 +13,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from forewarn.testing.processes import request
-from tests.recipes.machines import PATIENCE_SECONDS, Vm, wait_until
+from tests.recipes.machines import PATIENCE_SECONDS, Vm, status, wait_until
 
 POSTGRES: Final = Path("/usr/lib/postgresql/15/bin")
 # Root may not run PostgreSQL: Debian's packages bring somebody who may.
@@ -100,17 +102,30 @@ class DatabaseVm(Vm):
             env={"PATH": "/usr/bin:/bin", "HOME": str(home), "LC_ALL": "C.UTF-8"},
         )
 
+    def start_member(self, etcd: str, path: str) -> None:
+        """Join the cluster, or found it, and wait until Patroni says yes at a path."""
+        self.configure(etcd)
+        self.start_patroni()
+        wait_until(lambda: self.says(path), f"{self.name} is well")
+
+    def pause(self, *, is_paused: bool) -> None:
+        """Have Patroni leave the cluster alone, or see to it again."""
+        body = json.dumps({"pause": is_paused}).encode()
+        headers = {"Authorization": f"Basic {base64.b64encode(b'admin:secret').decode()}"}
+        answer = request(self._api, "PATCH", "/config", headers=headers, body=body)
+        assert answer.status == 200
+        wait_until(
+            lambda: bool(request(self._api, "GET", "/patroni").json.get("pause")) is is_paused,
+            "Patroni has noticed",
+        )
+
+    @property
+    def _api(self) -> str:
+        return f"http://{self.address}:8008"
+
     def says(self, path: str) -> bool:
         """Whether Patroni says yes there."""
-        return status(f"http://{self.address}:8008", path) == 200
-
-
-def status(base: str, path: str) -> int:
-    """What is answered there, or 0."""
-    try:
-        return request(base, "GET", path).status
-    except OSError:
-        return 0
+        return status(self._api, path) == 200
 
 
 class Writer:

@@ -21,6 +21,7 @@ PACKAGES: Final = {
     "etcd": "etcd-server",
     "/usr/lib/postgresql/15/bin/postgres": "postgresql-15",
     "curl": "curl",
+    "start-stop-daemon": "dpkg",
 }
 
 

@@ -23,10 +23,16 @@ from forewarn.testing.processes import request
 from tests.recipes.pages import ROOT, Page
 
 PATIENCE_SECONDS: Final = 60
+# A deadline that no test waits for.
+A_DAY: Final = 86400
 LOOK_SECONDS: Final = 0.02
 MARK: Final = "RECIPE_VM"
 AGENT_PORT: Final = 8171
 AGENT_FILE: Final = "/etc/forewarn/agent.toml"
+# What pages say of a VM's own files, where a path begins with it.
+OWN_PATHS: Final = re.compile(r"(?<![\w./-])/(?:etc/forewarn|run|var/lib|var/log|usr/local)/")
+# Daemons are where only root looks.
+PATH: Final = os.pathsep.join([os.environ["PATH"], "/usr/sbin", "/sbin"])
 SOURCE: Final = str(Path(forewarn.__file__).parents[1])
 _numbers: Final = itertools.count(os.getpid() * 7)
 
@@ -43,6 +49,14 @@ def wait_until(condition: Callable[[], object], what: str) -> None:
     while not condition():
         assert time.monotonic() < until, f"not within {PATIENCE_SECONDS} s: {what}"
         time.sleep(LOOK_SECONDS)
+
+
+def status(base: str, path: str) -> int:
+    """What is answered there, or 0."""
+    try:
+        return request(base, "GET", path).status
+    except OSError:
+        return 0
 
 
 class Vm:
@@ -68,9 +82,7 @@ class Vm:
     def here(self, text: str) -> str:
         """A text of a page, as it is for this VM."""
         text = text.replace("10.0.0.", self._net)
-        for folder in ("/etc/forewarn", "/run/", "/var/lib/", "/var/log/", "/usr/local/"):
-            text = text.replace(folder, f"{self.root}{folder}")
-        return text
+        return OWN_PATHS.sub(lambda found: f"{self.root}{found[0]}", text)
 
     def write(self, path: str, text: str, **instead: str) -> Path:
         """Write a file as a page has it, but for the settings that are said."""
@@ -91,7 +103,7 @@ class Vm:
             agent = programs / "forewarn-agent"
             agent.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m forewarn agent "$@"\n')
             agent.chmod(0o755)
-        path = f"{programs}{os.pathsep}{os.environ['PATH']}"
+        path = f"{programs}{os.pathsep}{PATH}"
         done = subprocess.run(
             ["sh", "-ec", self.here(text)],
             cwd=ROOT,
@@ -127,6 +139,7 @@ class Vm:
             **kept,
             "FOREWARN_ENDPOINT": self._url,
             "STATE_DIRECTORY": str(self.path("var/lib/forewarn-agent")),
+            "PATH": PATH,
             "PYTHONPATH": SOURCE,
         }
 
@@ -153,6 +166,25 @@ class Vm:
         self._programs.append(program)
         return program
 
+    def hook(self, name: str, *, seconds: float, attempt: int = 1) -> subprocess.Popen[str]:
+        """Start an installed hook as the agent would, with so long until its deadline."""
+        event = {
+            "EVENT_PHASE": name.partition("/")[0],
+            "EVENT_NAME": self.name,
+            "EVENT_TYPE": "Reboot",
+            "EVENT_DEADLINE": str(int(time.time() + seconds)),
+            "EVENT_ATTEMPT": str(attempt),
+            MARK: str(self.root),
+        }
+        return subprocess.Popen(
+            [self.path(f"etc/forewarn/hooks.d/{name}")],
+            cwd="/",
+            env={**self.environment, **event},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
     def start_agent(self) -> None:
         """Start the agent, and wait until it is at work."""
         words = [sys.executable, "-m", "forewarn", "agent", "--config", self.path(AGENT_FILE)]
@@ -163,13 +195,6 @@ class Vm:
             return f"this VM is {self.name}" in self.log("agent")
 
         wait_until(is_well, f"the agent of {self.name} is at work")
-
-    def asked(self, path: str) -> int:
-        """The status of the agent's answer, or 0."""
-        try:
-            return request(f"http://{self.address}:{AGENT_PORT}", "GET", path).status
-        except OSError:
-            return 0
 
     def log(self, name: str) -> str:
         return self.path(f"var/log/{name}").read_text(encoding="utf-8", errors="replace")

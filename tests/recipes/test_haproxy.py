@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
+import http.client
+import re
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -16,8 +17,8 @@ import pytest
 from forewarn.testing.emulated_events import Event
 from forewarn.testing.scheduled_events import ScheduledEvents
 from tests.recipes.load import CLIENTS, Load
-from tests.recipes.machines import PATIENCE_SECONDS, Vm, wait_until
-from tests.recipes.pages import ROOT, Page
+from tests.recipes.machines import A_DAY, PATIENCE_SECONDS, Vm, status, wait_until
+from tests.recipes.pages import Page
 
 pytestmark = [
     pytest.mark.recipes,
@@ -27,7 +28,6 @@ pytestmark = [
 
 PAGE: Final = Page("haproxy")
 SERVERS: Final = ("web-0", "web-1")
-HOOK: Final = ROOT / "docs" / "recipes" / "hooks" / "haproxy.py"
 # Enough for each client to have asked several times.
 A_WHILE: Final = 10 * CLIENTS
 
@@ -42,14 +42,17 @@ class Site:
             for number, name in enumerate(SERVERS)
         ]
         self.web = self.vms[0]
+        self.socket = f"{self.balancer.address}:9999"
 
-    def start(self, *, number: int = 1, servers: int = 2) -> None:
+    def start(self, *, number: int = 1, **instead: str) -> None:
         """Start haproxy, as the page has it the first or the second time, and what the VMs serve."""
-        text = PAGE.file("/etc/haproxy/haproxy.cfg", number=number)
+        text = changed(PAGE.file("/etc/haproxy/haproxy.cfg", number=number), instead)
         config = self.balancer.write("/etc/haproxy/haproxy.cfg", text)
         self.balancer.start(["haproxy", "-db", "-f", config], "haproxy")
-        for vm in self.vms[:servers]:
+        for vm in self.vms:
             serve(vm)
+        site = f"http://{self.balancer.address}:8080"
+        wait_until(lambda: status(site, "/health") == 200, "haproxy sends to VMs")
 
     def install(self, *, number: int = 1) -> None:
         """Do as the page says on both VMs, of which the second is called and addressed otherwise."""
@@ -77,6 +80,17 @@ class Site:
     def load(self) -> Load:
         return Load(self.balancer.address, 8080)
 
+    @contextmanager
+    def long_request(self) -> Iterator[None]:
+        """A request that web-0 is at until the end."""
+        while True:
+            line = http.client.HTTPConnection(self.balancer.address, 8080, PATIENCE_SECONDS)
+            with closing(line):
+                line.request("GET", "/long")
+                if self.web.name in line.getresponse().read1().decode():
+                    yield
+                    return
+
 
 def of(vm: Vm, text: str) -> str:
     """What the page says of web-0, for a VM that may be another one."""
@@ -87,6 +101,31 @@ def of(vm: Vm, text: str) -> str:
 def serve(vm: Vm) -> None:
     program = Path(__file__).with_name("backend.py")
     vm.start([sys.executable, program, vm.address, "8080", vm.name], "web")
+
+
+def changed(text: str, instead: Mapping[str, str]) -> str:
+    for old, new in instead.items():
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
+def start_hook(
+    site: Site, phase: str, *, seconds: float = A_DAY, **instead: str
+) -> subprocess.Popen[str]:
+    """Start the hook on web-0, as the agent would."""
+    text = changed(PAGE.file("/etc/forewarn/haproxy.toml"), instead)
+    site.web.write("/etc/forewarn/haproxy.toml", text)
+    site.web.type(PAGE.lines[0])
+    return site.web.hook(f"{phase}/50-haproxy", seconds=seconds)
+
+
+def run_hook(
+    site: Site, phase: str, *, seconds: float = A_DAY, **instead: str
+) -> subprocess.CompletedProcess[str]:
+    hook = start_hook(site, phase, seconds=seconds, **instead)
+    out, err = hook.communicate(timeout=2 * PATIENCE_SECONDS)
+    return subprocess.CompletedProcess(hook.args, hook.returncode, out, err)
 
 
 @pytest.fixture
@@ -177,16 +216,104 @@ def test_an_event_that_is_called_off_has_the_vm_come_back(
     site.start()
     site.install()
 
-    with site.load() as load:
-        load.go_on(A_WHILE, by="web-0")
-        # A peer in the same event's way cannot be: the VM of the other is held by nobody.
+    with site.long_request():
         event = scheduled_events.reboot("web-0")
         wait_until(lambda: site.state() == "DRAIN", "it is drained")
-        if not event.started:
-            scheduled_events.cancel(event)
-        else:
-            scheduled_events.advance_to_next()
-        load.go_on(A_WHILE, by="web-0")
+        scheduled_events.cancel(event)
+        wait_until(lambda: site.state() == "UP", "it is back")
 
-    assert load.failures == []
+    assert not event.approved
+
+
+def test_who_is_still_served_is_told_when_the_time_is_up(site: Site) -> None:
+    site.start()
+
+    with site.long_request():
+        done = run_hook(site, "prepare", seconds=2)
+
+    assert done.returncode == 1
+    assert done.stderr == f"there are sessions still: 1 at web/web-0 at {site.socket}\n"
+
+
+def test_a_hook_that_is_asked_to_end_says_what_is_not_done(site: Site) -> None:
+    site.start()
+
+    with site.long_request():
+        hook = start_hook(site, "prepare")
+        wait_until(lambda: site.state() == "DRAIN", "it is drained")
+        hook.terminate()
+        _, said = hook.communicate(timeout=PATIENCE_SECONDS)
+
+    assert (hook.returncode, said[:24]) == (1, "there are sessions still")
+
+
+def test_what_people_have_in_maintenance_stays_there(site: Site) -> None:
+    site.start()
+    site.ask("set server web/web-0 state maint")
+
+    statuses = [run_hook(site, phase).returncode for phase in ("prepare", "undo")]
+
+    assert statuses == [70, 70]
+    assert site.state() == "MAINT"
+
+
+def test_a_hook_that_is_run_twice_does_the_same(site: Site) -> None:
+    site.start()
+
+    statuses = [run_hook(site, phase).returncode for phase in ("prepare", "prepare", "undo", "undo")]
+
+    assert statuses == [0, 0, 0, 70]
+    assert site.state() == "UP"
+
+
+def test_a_vm_that_does_not_serve_is_left_drained(site: Site) -> None:
+    site.start()
+    assert run_hook(site, "prepare").returncode == 0
+    site.web.power_off()
+
+    done = run_hook(site, "undo", seconds=2)
+
+    assert done.returncode == 1
+    assert "left drained, as this VM does not serve: curl" in done.stderr
+    assert site.state().startswith(("DRAIN", "DOWN"))
+
+
+@pytest.mark.parametrize(
+    ("told", "instead", "said"),
+    [
+        ("web/web-0", "web/web-7", "web/web-7 at .* is unknown there"),
+        ("web/web-0", "shop/web-0", "Can't find backend"),
+        ("web/web-0", "web-0", 'servers are written "backend/server"'),
+        ("servers", "server", "say servers = "),
+        (":9999", ":9998", "haproxy at .*:9998 does not answer: .*refused"),
+        ("haproxies = [", "haproxies = ", "haproxy.toml: Expected newline"),
+    ],
+)
+def test_a_mistake_in_its_file_is_told(site: Site, told: str, instead: str, said: str) -> None:
+    site.start()
+
+    done = run_hook(site, "prepare", **{told: instead})
+
+    assert done.returncode == 1
+    assert re.search(said, done.stderr), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_haproxy_on_the_same_vm_is_told_by_its_unix_socket(site: Site) -> None:
+    path = f"{site.balancer.root}/haproxy.sock"
+    site.start(**{"ipv4@10.0.0.2:9999": path})
+    wait_until(Path(path).exists, "haproxy has its socket")
+
+    done = run_hook(site, "prepare", **{"10.0.0.2:9999": path})
+
+    assert (done.returncode, done.stdout) == (0, f"web/web-0 at {path}: drained\n")
+
+
+def test_the_page_shows_how_to_try_it(site: Site) -> None:
+    site.start()
+    site.install()
+
+    said = site.web.type(PAGE.lines[1])
+
+    assert (said.count(": drained"), said.count(": ready")) == (1, 1)
     assert site.state() == "UP"

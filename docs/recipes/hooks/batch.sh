@@ -21,18 +21,25 @@ trap 'deadline=0' TERM
 
 # A process that has ended, and that nobody has looked after, is none.
 runs() {
-    [ "$1" -gt 0 ] 2>/dev/null && [ -d "/proc/$1" ] \
-        && ! grep -q '^State:[[:space:]]*Z' "/proc/$1/status" 2>/dev/null
+    [ "$pid" -gt 0 ] 2>/dev/null && [ -d "/proc/$pid" ] \
+        && ! grep -q '^State:[[:space:]]*Z' "/proc/$pid/status" 2>/dev/null
+}
+
+# Where the job keeps no process id, there is none; where nothing can tell it, that is a mistake.
+look_up() {
+    status=0
+    pid=$(sh -c "$PID") || status=$?
+    [ "$status" -lt 126 ] || { echo "PID cannot be run: $PID" >&2; exit 1; }
 }
 
 prepare() {
-    pid=$(sh -c "$PID") || pid=
-    runs "${pid:-0}" || exit $nothing_to_do
+    look_up
+    runs || exit $nothing_to_do
     # Beside the checkpoint, so that both are dated by one file system.
     mark=$(mktemp "$CHECKPOINT.XXXXXX")
     trap 'rm -f "$mark"' EXIT
     kill -s "$SIGNAL" "$pid"
-    while runs "$pid"; do
+    while runs; do
         [ "$(date +%s)" -lt "$deadline" ] || {
             echo "job $pid works still: it did not end within the time there is" >&2
             exit 1
@@ -53,8 +60,8 @@ undo() {
     if [ -n "$FINISHED" ] && [ -e "$FINISHED" ]; then
         exit $nothing_to_do
     fi
-    pid=$(sh -c "$PID") || pid=
-    ! runs "${pid:-0}" || exit $nothing_to_do
+    look_up
+    ! runs || exit $nothing_to_do
     sh -c "$START"
 }
 

@@ -167,7 +167,9 @@ def main() -> int:
         return leave(seats, Deadline())
     except KeyError as missing:
         print(f"{file}: say {missing.args[0]} = [...]", file=sys.stderr)
-    except (Trouble, OSError, tomllib.TOMLDecodeError) as error:
+    except tomllib.TOMLDecodeError as error:
+        print(f"{file}: {error}", file=sys.stderr)
+    except (Trouble, OSError) as error:
         print(error, file=sys.stderr)
     return 1
 

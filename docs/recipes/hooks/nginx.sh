@@ -26,10 +26,11 @@ runs() {
         && ! grep -q '^State:[[:space:]]*Z' "/proc/$pid/status" 2>/dev/null
 }
 
-# Wait until nginx is gone, up to an instant.
+# Wait until nginx is gone, up to an instant and the deadline.
 gone_by() {
     while runs; do
-        [ "$(date +%s)" -lt "$1" ] || return 1
+        now=$(date +%s)
+        [ "$now" -lt "$1" ] && [ "$now" -lt "$deadline" ] || return 1
         sleep 0.2 || :
     done
 }

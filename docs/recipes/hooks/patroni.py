@@ -145,7 +145,9 @@ def main() -> int:
         if "api" not in told:
             raise Trouble(f'{file}: say api = "http://..."')
         return hand_over(Member(told), Deadline())
-    except (Trouble, OSError, tomllib.TOMLDecodeError) as error:
+    except tomllib.TOMLDecodeError as error:
+        print(f"{file}: {error}", file=sys.stderr)
+    except (Trouble, OSError) as error:
         print(error, file=sys.stderr)
     return 1
 
