@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from forewarn.config.networks import load_network, parse_network
-from forewarn.config.tables import Faulty
 from forewarn.errors import Malformed
 from forewarn.networks.links import Bridge, Guest, Network
+from forewarn.tables.reading import Faulty
 
 WHOLE = """
 endpoint = ["169.254.169.254", "168.63.129.16"]

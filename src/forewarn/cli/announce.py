@@ -17,9 +17,9 @@ from forewarn.cli.phrases import seconds
 from forewarn.cli.pictures import events_table
 from forewarn.cli.tables import print_json, print_table
 from forewarn.clocks import SystemClock
-from forewarn.config.durations import parse_duration
 from forewarn.core.events import Cause, EventSource
 from forewarn.errors import Malformed
+from forewarn.tables.durations import parse_duration
 
 
 class Announced(Enum):

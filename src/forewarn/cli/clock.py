@@ -11,8 +11,8 @@ from forewarn.cli.connection import ANY, Connection
 from forewarn.cli.options import AsJson
 from forewarn.cli.phrases import parse_instant, seconds, spell
 from forewarn.cli.tables import print_json, print_line
-from forewarn.config.durations import parse_duration
 from forewarn.errors import Malformed
+from forewarn.tables.durations import parse_duration
 
 
 def clock(*, as_json: AsJson = False, connection: Connection = ANY) -> None:

@@ -13,8 +13,8 @@ from forewarn.cli.phrases import seconds
 from forewarn.cli.pictures import events_table
 from forewarn.cli.tables import Table, print_json, print_line, print_table
 from forewarn.clocks import SystemClock
-from forewarn.config.durations import parse_duration
 from forewarn.errors import Malformed
+from forewarn.tables.durations import parse_duration
 
 _HEADINGS = ("Host", "State", "VMs", "Open events", "Free memory")
 _SHOWN_MAX = 6

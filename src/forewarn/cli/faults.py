@@ -11,7 +11,7 @@ from forewarn.cli.connection import ANY, Connection
 from forewarn.cli.options import AsJson, Length
 from forewarn.cli.phrases import seconds
 from forewarn.cli.tables import Table, print_json, print_line, print_table
-from forewarn.config.durations import parse_duration
+from forewarn.tables.durations import parse_duration
 
 HELP: Final = """\
 Have things go wrong in an emulator: errors, delays, lost answers.

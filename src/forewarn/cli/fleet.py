@@ -14,8 +14,8 @@ from forewarn.cli.options import AsJson
 from forewarn.cli.pictures import scope_name
 from forewarn.cli.tables import Table, print_json, print_line, print_table
 from forewarn.config.fleets import read_fleet
-from forewarn.config.tables import Faulty
 from forewarn.errors import Malformed
+from forewarn.tables.reading import Faulty
 
 _HEADINGS = ("VM", "Addresses", "Host", "Update domain", "Presence")
 

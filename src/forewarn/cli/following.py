@@ -20,8 +20,8 @@ from forewarn.cli.options import Length
 from forewarn.cli.pictures import SHORT_ID, events_table
 from forewarn.cli.tables import print_json, print_line, print_table
 from forewarn.clocks import SystemClock
-from forewarn.config.durations import parse_duration
 from forewarn.errors import Malformed, Unavailable, Unfinished, Unsuccessful
+from forewarn.tables.durations import parse_duration
 
 LOOK_SECONDS: Final = 1.0
 # A service that restarts is back by then.

@@ -21,7 +21,6 @@ from cyclopts.completion.detect import ShellDetectionError
 from forewarn import __version__
 from forewarn.cli.options import CONNECTION_OPTIONS
 from forewarn.cli.tables import abandon_output, print_line, writing
-from forewarn.config.tables import Faulty
 from forewarn.errors import (
     Conflict,
     ForewarnError,
@@ -32,6 +31,7 @@ from forewarn.errors import (
     Unknown,
     Unsuccessful,
 )
+from forewarn.tables.reading import Faulty
 
 # The most special first: Unknown is also Refused.
 STATUS_OF: Final[Mapping[type[ForewarnError], int]] = {

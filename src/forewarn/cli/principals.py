@@ -10,7 +10,7 @@ from forewarn.cli.answers import NewSecret, Principal
 from forewarn.cli.connection import ANY, Connection
 from forewarn.cli.options import AsJson, Length
 from forewarn.cli.tables import Table, print_json, print_line, print_table
-from forewarn.config.durations import parse_duration
+from forewarn.tables.durations import parse_duration
 
 _HEADINGS = ("Name", "Role", "Resource groups", "Client id", "State")
 

@@ -21,11 +21,11 @@ from forewarn.cli.playing import Outcome, Played, Player
 from forewarn.cli.tables import Table, print_json, print_json_line, print_line, print_table
 from forewarn.clocks import SystemClock
 from forewarn.config import scenarios
-from forewarn.config.durations import parse_duration
 from forewarn.config.scenarios import Scenario
 from forewarn.config.surroundings import Surroundings
 from forewarn.core.periods import spell
 from forewarn.errors import Malformed, Refused
+from forewarn.tables.durations import parse_duration
 
 NOT_KEPT: Final = 1
 LOOK_SECONDS: Final = 0.1

@@ -19,7 +19,6 @@ from forewarn.cli.options import WEBHOOK_ALLOW_HELP, AsJson
 from forewarn.cli.tables import print_json, print_line
 from forewarn.cli.trusting import USUAL, Trusting
 from forewarn.clocks import SystemClock
-from forewarn.config.durations import parse_duration
 from forewarn.config.fleets import load_fleet
 from forewarn.config.surroundings import Surroundings
 from forewarn.core.events import Event, EventType
@@ -30,6 +29,7 @@ from forewarn.core.wishes import Wish
 from forewarn.errors import Malformed, Refused
 from forewarn.ids import RandomIds
 from forewarn.networks.links import parse_device
+from forewarn.tables.durations import parse_duration
 from forewarn.web.listeners import Listener
 from forewarn.web.metadata import Manners
 from forewarn.wire.targets import load_allowed

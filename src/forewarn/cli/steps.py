@@ -14,8 +14,8 @@ from forewarn.cli.phrases import parse_instant, seconds, spell, when_from
 from forewarn.cli.pictures import summary
 from forewarn.cli.tables import print_json, print_line
 from forewarn.clocks import SystemClock
-from forewarn.config.durations import parse_duration
 from forewarn.errors import Malformed, Refused, Unknown
+from forewarn.tables.durations import parse_duration
 
 OPEN: Final = ("Scheduled", "Started")
 

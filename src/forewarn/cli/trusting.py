@@ -9,8 +9,8 @@ from typing import Annotated, Final
 
 from cyclopts import Parameter
 
-from forewarn.config.durations import parse_duration
 from forewarn.errors import Malformed
+from forewarn.tables.durations import parse_duration
 from forewarn.wiring.trust import TrustSettings
 
 TOKEN_LASTS_MIN: Final = timedelta(minutes=1)

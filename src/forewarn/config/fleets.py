@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -12,8 +11,6 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
-from forewarn.config.places import Place
-from forewarn.config.tables import Fault, Faults, Faulty, Table, shown
 from forewarn.core.names import HostName, MachineName, ScopeId
 from forewarn.core.periods import TERMINATE_NOTICE_MAX, TERMINATE_NOTICE_MIN, Periods, spell
 from forewarn.core.rosters import Declaration
@@ -28,6 +25,8 @@ from forewarn.core.scopes import (
 )
 from forewarn.errors import Malformed
 from forewarn.identities.addresses import canonical
+from forewarn.tables.places import Place
+from forewarn.tables.reading import Fault, Faults, Faulty, Table, parse_toml, shown
 
 SUBSCRIPTION_DEFAULT: Final = "00000000-0000-0000-0000-000000000000"
 USER_OPERATIONS_MAX: Final = 1_000_000
@@ -151,20 +150,6 @@ def fleet_in(top: Table, default_enabling: Enabling) -> FleetFile:
         periods=_periods(top.table("periods", _PERIODS)),
         subscription_id=_subscription_id(top),
     )
-
-
-def parse_toml(text: str, name: str) -> Mapping[str, object]:
-    """The members of a text, which errors call by the given name. Raises: Malformed."""
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        what, _, where = str(error).removesuffix(")").rpartition(" (at ")
-        found = re.match(r"line (\d+)", where)
-        line = text.count("\n") + 1 if found is None else int(found[1])
-        raise Faulty(f"{name}:{line}: not TOML: {what}: mend it at {where}") from error
-    except (RecursionError, ValueError) as error:
-        # What tomllib lets through: brackets without end, and numbers of thousands of digits.
-        raise Faulty(f"{name}:1: not TOML: {error}: mend it") from error
 
 
 def _periods(table: Table) -> Periods:

@@ -6,9 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Final
 
-from forewarn.config.fleets import parse_toml, read_fleet
-from forewarn.config.places import Place
-from forewarn.config.tables import Fault, Faults, Table, shown
+from forewarn.config.fleets import read_fleet
 from forewarn.errors import Malformed
 from forewarn.networks.links import (
     ENDPOINT,
@@ -19,6 +17,8 @@ from forewarn.networks.links import (
     parse_device,
     parse_mac,
 )
+from forewarn.tables.places import Place
+from forewarn.tables.reading import Fault, Faults, Table, parse_toml, shown
 
 PREFIX_MIN: Final = 8
 PREFIX_MAX: Final = 32

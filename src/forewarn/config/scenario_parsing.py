@@ -7,7 +7,6 @@ from datetime import timedelta
 from enum import Enum
 from typing import Final
 
-from forewarn.config.durations import DURATION_FORMS, parse_duration
 from forewarn.config.fleets import FleetFile
 from forewarn.config.scenario_steps import (
     Announce,
@@ -21,10 +20,11 @@ from forewarn.config.scenario_steps import (
     Inject,
     Seen,
 )
-from forewarn.config.tables import Fault, Table, shown
 from forewarn.core.events import ANNOUNCED_TYPES, Cause, EventSource, EventType
 from forewarn.core.periods import spell
 from forewarn.errors import Malformed
+from forewarn.tables.durations import DURATION_FORMS, parse_duration
+from forewarn.tables.reading import Fault, Table, shown
 from forewarn.web.faults import FaultKind
 
 # What a guest may be answered besides a status: nothing in the body, half a body or none, no answer.

@@ -10,13 +10,13 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
-from forewarn.config.fleets import FleetFile, fleet_in, parse_fleet, parse_toml, read_fleet
+from forewarn.config.fleets import FleetFile, fleet_in, parse_fleet, read_fleet
 from forewarn.config.scenario_parsing import TITLES, Reader
 from forewarn.config.scenario_steps import AnyStep, ExpectApproval
 from forewarn.config.sketches import Sketch
-from forewarn.config.tables import Fault, Faults, Faulty, Table
 from forewarn.core.scopes import Enabling
 from forewarn.errors import Malformed, Unknown
+from forewarn.tables.reading import Fault, Faults, Faulty, Table, parse_toml
 
 _TOP: Final = "a scenario"
 # The VMs in a few words, as the options of `forewarn emulate` have them.

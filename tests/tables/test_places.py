@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from forewarn.config.places import Place, Places
+from forewarn.tables.places import Place, Places
 
 TEXT = '''# A comment with [[scope]] and name = "x".
 subscription_id = "s" # [[scope]]

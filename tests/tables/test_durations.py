@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.config.durations import parse_duration
 from forewarn.errors import Malformed
+from forewarn.tables.durations import parse_duration
 
 
 @pytest.mark.parametrize(

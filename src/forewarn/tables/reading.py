@@ -7,6 +7,8 @@ of it can still be looked at.
 from __future__ import annotations
 
 import json
+import re
+import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,9 +16,9 @@ from difflib import get_close_matches
 from enum import Enum
 from typing import Final, NamedTuple, TypeVar
 
-from forewarn.config.durations import DURATION_FORMS, parse_duration
-from forewarn.config.places import Place, Places
 from forewarn.errors import Malformed
+from forewarn.tables.durations import DURATION_FORMS, parse_duration
+from forewarn.tables.places import Place, Places
 
 SHOWN_MAX: Final = 60
 
@@ -200,6 +202,20 @@ class Table:
         remedy = f"did you mean {shown(near[0])}?" if near else f"give {_listed(values)}"
         self.fault(key, f"{key} has no value {shown(value)}", remedy)
         return None
+
+
+def parse_toml(text: str, name: str) -> Mapping[str, object]:
+    """The members of a text, which errors call by the given name. Raises: Malformed."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        what, _, where = str(error).removesuffix(")").rpartition(" (at ")
+        found = re.match(r"line (\d+)", where)
+        line = text.count("\n") + 1 if found is None else int(found[1])
+        raise Faulty(f"{name}:{line}: not TOML: {what}: mend it at {where}") from error
+    except (RecursionError, ValueError) as error:
+        # What tomllib lets through: brackets without end, and numbers of thousands of digits.
+        raise Faulty(f"{name}:1: not TOML: {error}: mend it") from error
 
 
 def shown(value: object) -> str:
