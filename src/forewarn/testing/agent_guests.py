@@ -26,7 +26,7 @@ OWN: Final = "vdb"
 # As far as the agent imports; its hooks are busybox's.
 _LIBRARIES: Final = ("libc6", "libexpat1", "zlib1g")
 # What goes into VMs.
-_SHIPPED: Final = ("__init__.py", "errors.py", "client", "agent")
+_SHIPPED: Final = ("__init__.py", "errors.py", "tables", "client", "agent")
 _MERGED: Final = ("bin", "sbin", "lib", "lib64")
 _EMPTY: Final = ("proc", "sys", "dev", "run", "tmp", "own")
 _UNUSED: Final = ("usr/share", "usr/lib/*/gconv")
