@@ -18,7 +18,7 @@ from typing import Final
 
 import forewarn
 from forewarn.testing import debian
-from forewarn.testing.guests import BUSYBOX
+from forewarn.testing.guests import BUSYBOX, guest
 
 MKE2FS: Final = "/usr/sbin/mke2fs"
 SYSTEM: Final = "vda"
@@ -126,4 +126,6 @@ def _format(tree: Path, file: Path, mebibytes: int) -> None:
 
 
 if __name__ == "__main__":
+    # All that machines of tests boot.
+    guest(Path(sys.argv[1]))
     system_disk(Path(sys.argv[1]))

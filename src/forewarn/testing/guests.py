@@ -3,7 +3,8 @@
 Everything it has to say goes to its serial port, a line each: which boot it is, what it finds on its disks,
 a beat twice a second, and what it reads at 169.254.169.254 if it was given an address. It approves every event it
 reads of, and obeys the power button. It may be told to try and pass for a neighbor once. It is made of
-Debian's packages, which are downloaded and taken apart, never installed.
+Debian's packages, which are downloaded and taken apart, never installed. Or it is told of a disk that is
+its root, and then only finds that (`agent_guests`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-import sys
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -237,7 +237,3 @@ def _entry(number: int, name: str, mode: int, content: bytes) -> Iterator[bytes]
 
 def _padded(content: bytes) -> bytes:
     return content + bytes(-len(content) % 4)
-
-
-if __name__ == "__main__":
-    guest(Path(sys.argv[1]))
