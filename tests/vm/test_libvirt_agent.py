@@ -6,7 +6,7 @@ the serial port, and whether it serves is told by the guest: drained, it does no
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -74,7 +74,7 @@ class Stage:
         disks = disk_xml(system, SYSTEM, inside="<readonly/>") + disk_xml(self.own, OWN)
         self.host.run(self.web.xml(kit, devices=disks, root=SYSTEM))
         # Whose agent asks is told of events; until then nobody is.
-        wait_until(self._is_enabled, SECONDS)
+        self.wait(self._is_enabled)
         self.serves_again()
 
     def _is_enabled(self) -> bool:
@@ -91,13 +91,22 @@ class Stage:
 
     def hears(self, *words: str) -> str:
         """What the guest says that begins so, once it has said it; it says so only once."""
-        wait_until(lambda: self.diary.said(*words), SECONDS)
+        self.wait(lambda: self.diary.said(*words))
         (said,) = self.diary.said(*words)
         return said
 
     def serves_again(self) -> None:
         served = len(self.diary.said("serving"))
-        wait_until(lambda: len(self.diary.said("serving")) > served, SECONDS)
+        self.wait(lambda: len(self.diary.said("serving")) > served)
+
+    def wait(self, condition: Callable[[], object]) -> None:
+        """Wait for something that the guest does; if it does not, show all that it wrote."""
+        try:
+            wait_until(condition, SECONDS)
+        except AssertionError:
+            pytest.fail(
+                self.diary.file.read_text("utf-8", "replace").replace("guest serving\n", "")
+            )
 
     def undergo(self, impact: str, *words: str) -> str:
         """An event that the agent drains for before it approves, and undoes after it has happened."""

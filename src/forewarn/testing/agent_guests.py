@@ -8,11 +8,12 @@ as systemd would: the agent is asked to stop, the disk is let go of, and then it
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -20,13 +21,12 @@ import forewarn
 from forewarn.testing import debian
 from forewarn.testing.guests import BUSYBOX, guest
 
+_SOURCE: Final = Path(forewarn.__file__).parents[1]
 MKE2FS: Final = "/usr/sbin/mke2fs"
 SYSTEM: Final = "vda"
 OWN: Final = "vdb"
 # As far as the agent imports; its hooks are busybox's.
 _LIBRARIES: Final = ("libc6", "libexpat1", "zlib1g")
-# What goes into VMs.
-_SHIPPED: Final = ("__init__.py", "errors.py", "tables", "client", "agent")
 _MERGED: Final = ("bin", "sbin", "lib", "lib64")
 _EMPTY: Final = ("proc", "sys", "dev", "run", "tmp", "own")
 _UNUSED: Final = ("usr/share", "usr/lib/*/gconv")
@@ -72,15 +72,11 @@ def system_disk(directory: Path) -> Path:
 
 def own_disk(file: Path, config: str, hooks: Mapping[str, str]) -> Path:
     """A disk with the agent of this source; hooks are scripts by their place, as `prepare/10-drain`."""
-    source = Path(forewarn.__file__).parent
     with tempfile.TemporaryDirectory() as tree:
-        package = Path(tree, "forewarn")
-        package.mkdir()
-        for name in _SHIPPED:
-            if (source / name).is_dir():
-                shutil.copytree(source / name, package / name, ignore=_caches)
-            else:
-                shutil.copy(source / name, package / name)
+        for module in shipped():
+            copy = Path(tree, module)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(_SOURCE / module, copy)
         Path(tree, "agent.toml").write_text(config, encoding="utf-8")
         for place, script in hooks.items():
             hook = Path(tree, "hooks.d", place)
@@ -91,7 +87,32 @@ def own_disk(file: Path, config: str, hooks: Mapping[str, str]) -> Path:
     return file
 
 
-_caches = shutil.ignore_patterns("__pycache__")
+def shipped() -> Sequence[Path]:
+    """The agent's modules, and those of ours that they import: what goes into VMs."""
+    found: set[Path] = set()
+    new = {path.relative_to(_SOURCE) for path in (_SOURCE / "forewarn/agent").rglob("*.py")}
+    while new:
+        found |= new
+        new = {other for module in new for other in _imported(module)} - found
+    return sorted(found)
+
+
+def _imported(module: Path) -> Iterator[Path]:
+    """The modules of ours that one imports, with the packages that they are in."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse((_SOURCE / module).read_bytes())):
+        if isinstance(node, ast.Import):
+            names |= {each.name for each in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            # What is imported from a package may be a module of it.
+            names |= {node.module, *(f"{node.module}.{each.name}" for each in node.names)}
+    for name in names:
+        parts = name.split(".")
+        for length in range(1, len(parts) + 1) if parts[0] == "forewarn" else ():
+            path = Path(*parts[:length])
+            for file in (path.with_suffix(".py"), path / "__init__.py"):
+                if (_SOURCE / file).exists():
+                    yield file
 
 
 def _lay_system(tree: Path) -> None:
