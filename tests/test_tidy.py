@@ -46,8 +46,12 @@ ROOMS = sorted(
 
 VAGUE = {"utils", "util", "helpers", "common", "base", "misc", "manager"}
 SYNCHRONOUS = ("core", "wire", "ports", "service", "stores", "fabrics", "identities")
-# Those who may look at the environment: the settings, and the client that runs in a guest.
-ENVIRONMENT_READERS = {HOUSE / "config" / "surroundings.py", HOUSE / "client" / "discovery.py"}
+# Those who may look at the environment: the settings, and the client and the agent that run in a guest.
+ENVIRONMENT_READERS = {
+    HOUSE / "config" / "surroundings.py",
+    HOUSE / "client" / "discovery.py",
+    HOUSE / "agent" / "main.py",
+}
 
 
 @cache

@@ -29,6 +29,7 @@ from forewarn.core.wishes import Wish
 from forewarn.errors import Malformed, Refused
 from forewarn.ids import RandomIds
 from forewarn.networks.links import parse_device
+from forewarn.systemd import Systemd
 from forewarn.tables.durations import parse_duration
 from forewarn.web.listeners import Listener
 from forewarn.web.metadata import Manners
@@ -40,7 +41,6 @@ from forewarn.wiring.restore import RestoreSettings
 from forewarn.wiring.restore import restore as restore_backup
 from forewarn.wiring.serving import serve as serve_forever
 from forewarn.wiring.settings import ServeSettings, Serving
-from forewarn.wiring.systemd import Systemd
 
 METADATA_DEFAULT: Final = "169.254.169.254:80"
 # A docstring would keep its line breaks.

@@ -11,9 +11,10 @@ from forewarn.client import errands, watching
 from forewarn.client.async_line import AsyncLine
 from forewarn.client.changes import Change
 from forewarn.client.contact import Contact, Find, elapsed
-from forewarn.client.documents import Event
+from forewarn.client.documents import Document, Event
 from forewarn.client.errands import Done, Errand
 from forewarn.client.patience import WITHIN, Pace
+from forewarn.client.watching import Heard
 
 T = TypeVar("T")
 
@@ -45,12 +46,35 @@ class AsyncClient:
         """Why the watch cannot read the document at the moment; None if it can."""
         return self._contact.trouble
 
+    @property
+    def known_name(self) -> str | None:
+        """The VM's own name if it is known by now; nobody is asked."""
+        return self._contact.name
+
     async def watch(self, known: Iterable[Event] = ()) -> AsyncIterator[Change]:
         """Every change of the VM's events from now on, what is there already included.
 
         `known` are events that were seen before, as by a process that has ended since: those are
         not announced again, and told to be gone if they are. Never raises for want of an answer.
         """
+        async for heard in self._listen(known):
+            for change in heard.changes:
+                yield change
+
+    async def documents(self) -> AsyncIterator[Document]:
+        """The VM's document: as soon as it was read, then whenever it is another one.
+
+        For who would rather know what is than what happened. Never raises for want of an answer.
+        """
+        shown: Document | None = None
+        async for heard in self._listen():
+            document = heard.document
+            if document is not None and document != shown:
+                shown = document
+                yield document
+
+    async def _listen(self, known: Iterable[Event] = ()) -> AsyncIterator[Heard]:
+        """What comes of each question."""
         watch = self._contact.watch(known)
         async with AsyncLine() as line:
             while True:
@@ -67,8 +91,7 @@ class AsyncClient:
                 heard = watching.heard(watch, asked, outcome, began=began, now=elapsed())
                 self._contact.learn(heard)
                 watch = heard.watch
-                for change in heard.changes:
-                    yield change
+                yield heard
 
     async def events(self, *, within: timedelta = WITHIN) -> tuple[Event, ...]:
         """All events of the document. Raises: Refused, Unavailable."""

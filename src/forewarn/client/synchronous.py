@@ -12,10 +12,11 @@ from typing import Self, TypeVar
 from forewarn.client import errands, watching
 from forewarn.client.changes import Change
 from forewarn.client.contact import Contact, Find, elapsed
-from forewarn.client.documents import Event
+from forewarn.client.documents import Document, Event
 from forewarn.client.errands import Done, Errand
 from forewarn.client.line import Line
 from forewarn.client.patience import WITHIN, Pace
+from forewarn.client.watching import Heard
 from forewarn.errors import Unavailable
 
 T = TypeVar("T")
@@ -72,12 +73,34 @@ class Client:
         """Why the watch cannot read the document at the moment; None if it can."""
         return self._contact.trouble
 
+    @property
+    def known_name(self) -> str | None:
+        """The VM's own name if it is known by now; nobody is asked."""
+        return self._contact.name
+
     def watch(self, known: Iterable[Event] = ()) -> Iterator[Change]:
         """Every change of the VM's events from now on, what is there already included; until `close`.
 
         `known` are events that were seen before, as by a process that has ended since: those are
         not announced again, and told to be gone if they are. Never raises for want of an answer.
         """
+        for heard in self._listen(known):
+            yield from heard.changes
+
+    def documents(self) -> Iterator[Document]:
+        """The VM's document: as soon as it was read, then whenever it is another one; until `close`.
+
+        For who would rather know what is than what happened. Never raises for want of an answer.
+        """
+        shown: Document | None = None
+        for heard in self._listen():
+            document = heard.document
+            if document is not None and document != shown:
+                shown = document
+                yield document
+
+    def _listen(self, known: Iterable[Event] = ()) -> Iterator[Heard]:
+        """What comes of each question."""
         watch = self._contact.watch(known)
         with self._line() as line:
             while not self._closed.is_set():
@@ -97,7 +120,7 @@ class Client:
                 heard = watching.heard(watch, asked, outcome, began=began, now=elapsed())
                 self._contact.learn(heard)
                 watch = heard.watch
-                yield from heard.changes
+                yield heard
 
     def events(self, *, within: timedelta = WITHIN) -> tuple[Event, ...]:
         """All events of the document. Raises: Refused, Unavailable."""

@@ -23,7 +23,7 @@ from typing import Final
 
 from forewarn.client import questions
 from forewarn.client.changes import Change, compare
-from forewarn.client.documents import Event, load_document, load_name
+from forewarn.client.documents import Document, Event, load_document, load_name
 from forewarn.client.messages import Answer, Failing, Failure, Outcome, Request
 from forewarn.client.patience import Pace, answer_patience, retry_delay
 from forewarn.errors import Malformed
@@ -50,6 +50,8 @@ class Watch:
     # None until the VM has said who it is.
     name: str | None = None
     known: tuple[Event, ...] = ()
+    # The number of the document that was read last.
+    incarnation: int = 0
     tag: str | None = None
     # When a whole document was read last.
     read_at: timedelta | None = None
@@ -81,6 +83,12 @@ class Heard:
     changes: tuple[Change, ...] = ()
     # Why the answer was none; None if it was one.
     trouble: str | None = None
+
+    @property
+    def document(self) -> Document | None:
+        """The document as it was read last; None if it was not yet."""
+        watch = self.watch
+        return None if watch.read_at is None else Document(watch.incarnation, watch.known)
 
 
 def ask(watch: Watch, now: timedelta) -> Ask:
@@ -126,10 +134,16 @@ def heard(watch: Watch, asked: Ask, outcome: Outcome, *, began: timedelta, now: 
 def _read(watch: Watch, asked: Ask, answer: Answer, began: timedelta, now: timedelta) -> Heard:
     if watch.name is None:
         return Heard(_well(replace(watch, name=load_name(answer.body), due=now)))
-    events = load_document(answer.body).events
-    changes = compare(watch.known, events, watch.name)
+    document = load_document(answer.body)
+    changes = compare(watch.known, document.events, watch.name)
     tag = answer.headers.get("etag") or None
-    read = replace(_well(watch), known=events, tag=tag, read_at=now)
+    read = replace(
+        _well(watch),
+        known=document.events,
+        incarnation=document.incarnation,
+        tag=tag,
+        read_at=now,
+    )
     if asked.wait and asked.tag == tag:
         # Whoever sends what was known already does not look at tags, and so cannot wait.
         read = _at_once(read, now)

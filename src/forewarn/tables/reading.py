@@ -96,13 +96,13 @@ class Table:
             return default
         return value
 
-    def flag(self, key: str) -> bool:
-        value = self.members.get(key, False)
+    def flag(self, key: str, *, default: bool = False) -> bool:
+        value = self.members.get(key, default)
         if not isinstance(value, bool):
             self.fault(
                 key, f"{key} = {shown(value)} is neither true nor false", "write it without quotes"
             )
-            return False
+            return default
         return value
 
     def whole(self, key: str, least: int, most: int) -> int | None:

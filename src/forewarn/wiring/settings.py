@@ -8,6 +8,7 @@ from pathlib import Path
 
 from forewarn.core.scopes import Enabling
 from forewarn.core.targets import AllowedHost
+from forewarn.systemd import Systemd
 from forewarn.web.limits import Limits
 from forewarn.web.listeners import Bound, Listener
 from forewarn.web.metadata import STRICT, Manners
@@ -15,7 +16,6 @@ from forewarn.wiring.assembly import Assembly
 from forewarn.wiring.directories import DataDirectory
 from forewarn.wiring.grounds import Ground
 from forewarn.wiring.hosting import LibvirtSettings
-from forewarn.wiring.systemd import Systemd
 from forewarn.wiring.trust import TrustSettings
 
 

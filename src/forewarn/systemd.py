@@ -13,14 +13,17 @@ class Systemd:
 
     address: str | None
 
-    def ready(self) -> None:
-        self._say("READY=1\nSTATUS=serving")
+    def ready(self, status: str = "serving") -> None:
+        self._say(f"READY=1\nSTATUS={status}")
 
     def reloading(self, monotonic_microseconds: int) -> None:
         self._say(f"RELOADING=1\nMONOTONIC_USEC={monotonic_microseconds}")
 
     def stopping(self) -> None:
         self._say("STOPPING=1\nSTATUS=finishing the answers under way")
+
+    def status(self, words: str) -> None:
+        self._say(f"STATUS={words}")
 
     def _say(self, words: str) -> None:
         if not self.address:

@@ -1,0 +1,240 @@
+"""The agent proper: sees what there is, has `cases` decide, writes it down, and does it. Waits for nothing."""
+
+from __future__ import annotations
+
+import logging
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final, Protocol
+
+from forewarn.agent import cases, rules
+from forewarn.agent.casebook import Casebook
+from forewarn.agent.cases import Act, Begin, Case, Sight, Stop
+from forewarn.agent.hooks import Hook, Phase, variables
+from forewarn.agent.news import Kind, News, news_of
+from forewarn.agent.rules import OnFailure, Peers, Readiness, Rule, Verdict
+from forewarn.agent.runs import Runs
+from forewarn.client.documents import Event
+from forewarn.errors import ForewarnError, Refused
+
+# How often others are asked again whether they are ready.
+ASK_AGAIN: Final = timedelta(seconds=1)
+# How soon a hook is looked at again that another agent began: nobody tells when that is over.
+LOOK_AGAIN: Final = timedelta(seconds=0.2)
+# How soon an approval is tried again that could not be given.
+APPROVE_AGAIN: Final = timedelta(seconds=2)
+
+_log: Final = logging.getLogger("forewarn.agent")
+
+
+class Handbook(Protocol):
+    """What the owner wants done."""
+
+    def rule(self, event: Event) -> Rule:
+        """The rule that is for an event."""
+        ...
+
+    def hooks(self, event: Event, phase: Phase) -> tuple[Hook, ...]:
+        """The hooks that are for it, in their order."""
+        ...
+
+
+class Approvals(Protocol):
+    """Who approves events at the endpoint, and tells later how that went."""
+
+    def ask(self, event: Event) -> None:
+        """Have an event approved."""
+        ...
+
+    def answers(self) -> Iterator[tuple[str, ForewarnError | None]]:
+        """By the event's id, what came of it since this was asked last; None: it is approved."""
+        ...
+
+
+class Neighborhood(Protocol):
+    """Who knows of the other VMs."""
+
+    def peers(self, event: Event, rule: Rule) -> Peers:
+        """What is known now; what is not will be asked for."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Desires:
+    """What the agent is told once, for all events."""
+
+    name: str
+    # Whether undoing waits until no other event is in hand.
+    undo_waits: bool = True
+
+
+class Agent:
+    """Call `see` with every document, and `turn` whenever something may have happened."""
+
+    def __init__(  # noqa: PLR0913 - one parameter for each port
+        self,
+        desires: Desires,
+        *,
+        boot: str,
+        handbook: Handbook,
+        casebook: Casebook,
+        runs: Runs,
+        approvals: Approvals,
+        neighborhood: Neighborhood,
+        tell: Callable[[News], None],
+    ) -> None:
+        self._desires = desires
+        self._boot = boot
+        self._handbook = handbook
+        self._casebook = casebook
+        self._runs = runs
+        self._approvals = approvals
+        self._neighborhood = neighborhood
+        self._tell = tell
+        self._cases = {case.event.id: case for case in casebook.cases()}
+        self._document: dict[str, Event] | None = None
+        self._asked: set[str] = set()
+        self._again: dict[str, datetime] = {}
+        for case in self._cases.values():
+            _log.info("event %s is taken up again: %s", case.event.id, case.event.type)
+
+    @property
+    def cases(self) -> Mapping[str, Case]:
+        """What is in hand, by the event's id."""
+        return dict(self._cases)
+
+    def see(self, events: tuple[Event, ...]) -> None:
+        """Take in a whole document."""
+        name = self._desires.name
+        self._document = {event.id: event for event in events if event.concerns(name)}
+
+    def turn(self, now: datetime) -> datetime | None:
+        """Do what is to be done, and say when to look again if nothing is heard until then.
+
+        Raises: Unavailable, if nothing can be written down: then nothing was done.
+        """
+        if self._document is None:
+            # Nobody knows yet what has become of the events that are written down.
+            return None
+        self._note_approvals(now)
+        for event in self._document.values():
+            if event.id not in self._cases:
+                self._keep(cases.opened(event, self._boot, now))
+        wakes = [self._attend(case, now) for case in tuple(self._cases.values())]
+        return min((wake for wake in wakes if wake is not None), default=None)
+
+    def verdict(self, case: Case) -> Verdict:
+        """Whether a case's event is approved now, and why."""
+        if case.approved is not None:
+            return Verdict(approves=False, why="it is approved")
+        if case.refused is not None:
+            return Verdict(approves=False, why=f"the approval was refused: {case.refused}")
+        if case.is_over or case.event.has_started:
+            return Verdict(approves=False, why="it has started, or is over")
+        rule = self._handbook.rule(case.event)
+        peers = self._neighborhood.peers(case.event, rule) if rule.only else Peers()
+        return rules.judge(rule, case.event, self._desires.name, case.readiness, peers)
+
+    def _attend(self, case: Case, now: datetime) -> datetime | None:
+        # Each step may make the next one possible, as an empty phase does.
+        while True:
+            sight = self._sight(case, now)
+            advance = cases.advance(case, sight)
+            if advance.case != case:
+                self._keep(advance.case)
+            for act in advance.acts:
+                self._do(advance.case, act)
+            if advance.case == case:
+                break
+            case = advance.case
+        if case.is_closed:
+            self._runs.forget(case.event.id)
+            self._casebook.close(case.event.id)
+            del self._cases[case.event.id]
+            # An event that is still there, for this VM again, is looked at at once.
+            return now if self._document and case.event.id in self._document else None
+        return self._wake(case, sight, self._approve(case, now), now)
+
+    def _sight(self, case: Case, now: datetime) -> Sight:
+        assert self._document is not None, "see `turn`"
+        # Once undoing has begun, hooks of other phases are of no interest.
+        rule = self._handbook.rule(case.event)
+        missing = [phase for phase in Phase if phase not in case.phases]
+        others = (one for one in self._cases.values() if one.event.id != case.event.id)
+        return Sight(
+            now=now,
+            boot=self._boot,
+            event=self._document.get(case.event.id),
+            runs={run: self._runs.look(run) for run in cases.going(case)},
+            hooks={
+                phase: self._handbook.hooks(case.event, phase) if rule.run_hooks else ()
+                for phase in missing
+            },
+            is_elsewhere=self._desires.undo_waits and any(not one.is_over for one in others),
+        )
+
+    def _do(self, case: Case, act: Act) -> None:
+        match act:
+            case Begin(run, phase, hook, attempt, deadline):
+                told = variables(
+                    case.event,
+                    phase,
+                    name=self._desires.name,
+                    deadline=deadline,
+                    attempt=attempt,
+                )
+                self._runs.begin(run, hook.command, told)
+            case Stop(run, kills):
+                self._runs.signal(run, signal.SIGKILL if kills else signal.SIGTERM)
+
+    def _approve(self, case: Case, now: datetime) -> Verdict:
+        verdict = self.verdict(case)
+        event_id = case.event.id
+        is_due = now >= self._again.get(event_id, now)
+        if verdict.approves and event_id not in self._asked and is_due:
+            self._asked.add(event_id)
+            _log.info("event %s is being approved: %s", event_id, verdict.why)
+            self._approvals.ask(case.event)
+        return verdict
+
+    def _note_approvals(self, now: datetime) -> None:
+        for event_id, error in self._approvals.answers():
+            self._asked.discard(event_id)
+            case = self._cases.get(event_id)
+            if case is None:
+                continue
+            if error is None:
+                self._keep(replace(case, approved=now))
+            elif isinstance(error, Refused):
+                _log.error("event %s: the approval was refused: %s", event_id, error)
+                self._keep(replace(case, refused=str(error)))
+            else:
+                _log.warning("event %s could not be approved, and will be: %s", event_id, error)
+                self._again[event_id] = now + APPROVE_AGAIN
+
+    def _wake(self, case: Case, sight: Sight, verdict: Verdict, now: datetime) -> datetime | None:
+        wakes = [cases.wake(case, now)]
+        if sight.runs:
+            wakes.append(now + LOOK_AGAIN)
+        if verdict.asks:
+            wakes.append(now + ASK_AGAIN)
+        if verdict.approves and case.event.id in self._again:
+            wakes.append(self._again[case.event.id])
+        return min((wake for wake in wakes if wake is not None), default=None)
+
+    def _keep(self, case: Case) -> None:
+        before = self._cases.get(case.event.id)
+        self._casebook.write(case)
+        self._cases[case.event.id] = case
+        for news in news_of(before, case, self._desires.name):
+            self._tell(news)
+        has_failed = case.readiness is Readiness.FAILED
+        if has_failed and (before is None or before.readiness is not Readiness.FAILED):
+            self._alert(case)
+
+    def _alert(self, case: Case) -> None:
+        if self._handbook.rule(case.event).on_failure is OnFailure.ALERT:
+            what = "held, as a hook failed: look at it, and approve it by hand if that is right"
+            self._tell(News(Kind.ALERT, self._desires.name, case.event, what))
