@@ -46,7 +46,7 @@ if [ "$EVENT_DESCRIPTION" = slowly ]; then
 fi
 # Had it been approved already, it would have started by now.
 sleep 3
-document=$(timeout 5 wget -q -O - --header 'Metadata: true' \\
+document=$(wget -q -O - --header 'Metadata: true' \\
   'http://169.254.169.254/metadata/scheduledevents?api-version=2020-07-01')
 say drained $(echo "$document" | grep -o "$EVENT_ID[^}]*" | grep -o 'Scheduled\\|Started')
 """

@@ -43,7 +43,7 @@ ip link set lo up
 ip addr add $(told address)/32 dev eth0
 ip link set eth0 up; ip route add 169.254.169.254 dev eth0
 
-(while :; do [ -e /own/drained ] || tell serving; sleep 0.5; done) & server=$!
+(while :; do [ -e /own/drained ] || tell serving; sleep 0.5; done) &
 python3 -m forewarn.agent run --config /own/agent.toml > /dev/ttyS0 2>&1 & agent=$!
 
 for event in /sys/class/input/event*; do
@@ -52,8 +52,10 @@ done
 dd if=/dev/input/$button bs=24 count=1 of=/dev/null 2>/dev/null
 tell button
 kill $agent; wait $agent; tell agent ended $?
-kill $server; wait $server
-umount /own && tell let go
+# Everybody else, as every init does; that takes them a moment.
+kill -9 -1
+until umount /own 2>/dev/null; do sleep 0.1; done
+tell let go
 poweroff -f
 """.replace("OWN", OWN)
 
