@@ -160,15 +160,16 @@ clean: ## remove everything that was made here
 .venv/.vm: .venv/.dev
 	@if [ "$$(id -u)" = 0 ] && [ -e /dev/net/tun ] && command -v apt-get >/dev/null \
 		&& ! { [ -x /usr/sbin/libvirtd ] && [ -x /usr/bin/qemu-system-x86_64 ] && [ -x /usr/bin/virsh ] \
-			&& [ -x /usr/sbin/nft ] && [ -x /usr/sbin/sysctl ] && [ -x /usr/sbin/ip ]; }; then \
+			&& [ -x /usr/sbin/nft ] && [ -x /usr/sbin/sysctl ] && [ -x /usr/sbin/ip ] \
+			&& [ -x /usr/sbin/mke2fs ]; }; then \
 		packages="qemu-system-x86 libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients"; \
-		packages="$$packages iproute2 nftables procps"; \
+		packages="$$packages iproute2 nftables procps e2fsprogs"; \
 		apt-get install -y -q --no-install-recommends $$packages \
 			|| { apt-get update -q && apt-get install -y -q --no-install-recommends $$packages; }; \
 	fi
 	@if [ "$$(id -u)" = 0 ] && [ -x /usr/sbin/libvirtd ] && command -v apt-get >/dev/null; then \
-		.venv/bin/python -m forewarn.testing.guests .venv/guest \
-			|| { apt-get update -q && .venv/bin/python -m forewarn.testing.guests .venv/guest; }; \
+		.venv/bin/python -m forewarn.testing.agent_guests .venv/guest \
+			|| { apt-get update -q && .venv/bin/python -m forewarn.testing.agent_guests .venv/guest; }; \
 	fi
 	@touch $@
 

@@ -503,3 +503,34 @@ def test_a_watch_in_a_loop_may_be_left(scheduled_events: ScheduledEvents) -> Non
         raise AssertionError("a watch does not end by itself")
 
     assert asyncio.run(first()).kind is Kind.ANNOUNCED
+
+
+def test_a_whole_document_is_shown_once_it_was_read_and_when_it_is_another(
+    scheduled_events: ScheduledEvents,
+) -> None:
+    with Client(scheduled_events.url, pace=PACE) as client:
+        assert client.known_name is None
+        documents = client.documents()
+        empty = next(documents)
+        event = scheduled_events.reboot("web-0")
+        announced = next(documents)
+
+    assert empty.events == ()
+    assert [one.id for one in announced.events] == [event.id]
+    assert announced.incarnation > empty.incarnation
+    assert client.known_name == "web-0"
+    assert next(documents, None) is None
+
+
+def test_in_a_loop_a_whole_document_is_shown_as_well(scheduled_events: ScheduledEvents) -> None:
+    async def shown() -> list[int]:
+        counts: list[int] = []
+        async for document in AsyncClient(scheduled_events.url, pace=PACE).documents():
+            counts.append(len(document.events))
+            if counts == [0]:
+                scheduled_events.reboot("web-0")
+            else:
+                break
+        return counts
+
+    assert asyncio.run(shown()) == [0, 1]

@@ -10,46 +10,17 @@ from typing import TypeVar
 from forewarn.client import errands, watching
 from forewarn.client.async_line import AsyncLine
 from forewarn.client.changes import Change
-from forewarn.client.contact import Contact, Find, elapsed
+from forewarn.client.contact import Contacted, elapsed
 from forewarn.client.documents import Document, Event
 from forewarn.client.errands import Done, Errand
-from forewarn.client.patience import WITHIN, Pace
+from forewarn.client.patience import WITHIN
 from forewarn.client.watching import Heard
 
 T = TypeVar("T")
 
 
-class AsyncClient:
+class AsyncClient(Contacted):
     """A VM's view of its scheduled events. To end a watch, leave its loop or cancel its task."""
-
-    def __init__(
-        self,
-        endpoint: str | None = None,
-        *,
-        name: str | None = None,
-        pace: Pace | None = None,
-        find: Find | None = None,
-    ) -> None:
-        """`endpoint` is looked for, and the VM's own `name` asked for, unless they are given.
-
-        `find` looks for it in another way than `discovery.places`. Raises: Malformed.
-        """
-        self._contact = Contact(endpoint, name, pace, find)
-
-    @property
-    def endpoint(self) -> str:
-        """Where the metadata service is, or is looked for at the moment."""
-        return f"http://{self._contact.endpoint}"
-
-    @property
-    def trouble(self) -> str | None:
-        """Why the watch cannot read the document at the moment; None if it can."""
-        return self._contact.trouble
-
-    @property
-    def known_name(self) -> str | None:
-        """The VM's own name if it is known by now; nobody is asked."""
-        return self._contact.name
 
     async def watch(self, known: Iterable[Event] = ()) -> AsyncIterator[Change]:
         """Every change of the VM's events from now on, what is there already included.

@@ -86,3 +86,36 @@ class Contact:
     def succeeded(self, errand: Errand[T]) -> None:
         """Note what was answered: where it was of events, the slow first answer is behind us."""
         self._has_read = self._has_read or errand.request is not questions.NAME
+
+
+class Contacted:
+    """What both clients are: whoever waits, in a thread or in a loop."""
+
+    def __init__(
+        self,
+        endpoint: str | None = None,
+        *,
+        name: str | None = None,
+        pace: Pace | None = None,
+        find: Find | None = None,
+    ) -> None:
+        """`endpoint` is looked for, and the VM's own `name` asked for, unless they are given.
+
+        `find` looks for it in another way than `discovery.places`. Raises: Malformed.
+        """
+        self._contact = Contact(endpoint, name, pace, find)
+
+    @property
+    def endpoint(self) -> str:
+        """Where the metadata service is, or is looked for at the moment."""
+        return f"http://{self._contact.endpoint}"
+
+    @property
+    def trouble(self) -> str | None:
+        """Why the watch cannot read the document at the moment; None if it can."""
+        return self._contact.trouble
+
+    @property
+    def known_name(self) -> str | None:
+        """The VM's own name if it is known by now; nobody is asked."""
+        return self._contact.name

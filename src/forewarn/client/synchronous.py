@@ -11,7 +11,7 @@ from typing import Self, TypeVar
 
 from forewarn.client import errands, watching
 from forewarn.client.changes import Change
-from forewarn.client.contact import Contact, Find, elapsed
+from forewarn.client.contact import Contacted, Find, elapsed
 from forewarn.client.documents import Document, Event
 from forewarn.client.errands import Done, Errand
 from forewarn.client.line import Line
@@ -22,7 +22,7 @@ from forewarn.errors import Unavailable
 T = TypeVar("T")
 
 
-class Client:
+class Client(Contacted):
     """A VM's view of its scheduled events. Its methods may be called in several threads."""
 
     def __init__(
@@ -33,11 +33,7 @@ class Client:
         pace: Pace | None = None,
         find: Find | None = None,
     ) -> None:
-        """`endpoint` is looked for, and the VM's own `name` asked for, unless they are given.
-
-        `find` looks for it in another way than `discovery.places`. Raises: Malformed.
-        """
-        self._contact = Contact(endpoint, name, pace, find)
+        super().__init__(endpoint, name=name, pace=pace, find=find)
         self._closed = threading.Event()
         self._lock = threading.Lock()
         self._lines: set[Line] = set()
@@ -62,21 +58,6 @@ class Client:
         with self._lock:
             for line in self._lines:
                 line.cut()
-
-    @property
-    def endpoint(self) -> str:
-        """Where the metadata service is, or is looked for at the moment."""
-        return f"http://{self._contact.endpoint}"
-
-    @property
-    def trouble(self) -> str | None:
-        """Why the watch cannot read the document at the moment; None if it can."""
-        return self._contact.trouble
-
-    @property
-    def known_name(self) -> str | None:
-        """The VM's own name if it is known by now; nobody is asked."""
-        return self._contact.name
 
     def watch(self, known: Iterable[Event] = ()) -> Iterator[Change]:
         """Every change of the VM's events from now on, what is there already included; until `close`.
