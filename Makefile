@@ -23,7 +23,7 @@ FLOOR = */forewarn/core/*,*/forewarn/wire/*,*/forewarn/service/*
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-vm test-az simulate deaths fuzz neighbors swarm mutants check bench fix clean
+.PHONY: help run test test-vm test-recipes test-az simulate deaths fuzz neighbors swarm mutants check bench fix clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,7 +38,7 @@ test: .venv/.dev .venv/.hands .venv/.libvirt .venv/.vm .venv/.node ## run every 
 	@# Real machines beside the others: they mostly wait. Among themselves one after the other: two cores
 	@# carry two emulated machines, not more.
 	@.venv/bin/coverage run $(PYTEST)_vm -m vm tests/vm > .venv/vm.log 2>&1 & vm=$$!; \
-	.venv/bin/coverage run $(PYTEST) -m 'not vm' -n $(WORKERS) --dist worksteal; others=$$?; \
+	.venv/bin/coverage run $(PYTEST) -m 'not vm and not recipes' -n $(WORKERS) --dist worksteal; others=$$?; \
 	wait $$vm; vm=$$?; cat .venv/vm.log; \
 	[ $$others = 0 ] && { [ $$vm = 0 ] || [ $$vm = 5 ]; }
 	@.venv/bin/coverage combine --quiet
@@ -47,6 +47,9 @@ test: .venv/.dev .venv/.hands .venv/.libvirt .venv/.vm .venv/.node ## run every 
 
 test-vm: .venv/.dev .venv/.libvirt .venv/.vm ## real machines under libvirt and QEMU, as root
 	.venv/bin/python $(PYTEST) -m vm tests/vm
+
+test-recipes: .venv/.dev .venv/.daemons ## docs/recipes with haproxy, nginx and Patroni, from Debian's packages
+	.venv/bin/python $(PYTEST) -m recipes -n $(WORKERS) --dist loadscope tests/recipes
 
 test-az: .venv/.dev .venv/.az ## drive a service with Azure's own command line (a large installation)
 	.venv/bin/python tools/az_story.py --az .venv/az/bin/az
@@ -140,6 +143,29 @@ clean: ## remove everything that was made here
 	else \
 		echo "missing:$$all. On Debian and Ubuntu: sudo apt-get install$$all" >&2; \
 		[ -z "$$missing" ]; \
+	fi
+	@touch $@
+
+# The daemons of docs/recipes; without them their tests are skipped. None of them is started by being installed.
+.venv/.daemons: .venv/.hands
+	@missing=""; PATH="$$PATH:/usr/sbin:/sbin"; \
+	command -v haproxy >/dev/null || missing="$$missing haproxy"; \
+	command -v nginx >/dev/null || missing="$$missing nginx-light"; \
+	command -v patroni >/dev/null || missing="$$missing patroni"; \
+	command -v etcd >/dev/null || missing="$$missing etcd-server"; \
+	[ -x /usr/lib/postgresql/15/bin/postgres ] || missing="$$missing postgresql-15"; \
+	policy=/usr/sbin/policy-rc.d; \
+	if [ -z "$$missing" ]; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		if [ ! -e $$policy ]; then \
+			trap 'rm -f /usr/sbin/policy-rc.d' EXIT; \
+			printf '#!/bin/sh\nexit 101\n' > $$policy; chmod 755 $$policy; \
+		fi; \
+		export DEBIAN_FRONTEND=noninteractive; \
+		apt-get install -y -q --no-install-recommends $$missing \
+			|| { apt-get update -q && apt-get install -y -q --no-install-recommends $$missing; }; \
+	else \
+		echo "recipes are not tried that need:$$missing. On Debian 12: sudo apt-get install$$missing" >&2; \
 	fi
 	@touch $@
 

@@ -12,9 +12,7 @@ SECONDS: Final = {b"/health": 0, b"/long": 3600}
 HALF: Final = b"x" * 500
 
 
-async def converse(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, name: bytes
-) -> None:
+async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, name: bytes) -> None:
     """Answer one request after another, as long as the other side likes."""
     try:
         while head := await reader.readuntil(b"\r\n\r\n"):
@@ -36,7 +34,6 @@ async def serve(address: str, port: int, name: bytes) -> None:
     server = await asyncio.start_server(
         lambda reader, writer: converse(reader, writer, name), address, port
     )
-    print("ready", flush=True)
     async with server:
         await server.serve_forever()
 

@@ -12,8 +12,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from forewarn.testing.processes import request
 from tests.recipes.machines import PATIENCE_SECONDS, Vm, status, wait_until
+
+from forewarn.testing.processes import request
 
 POSTGRES: Final = Path("/usr/lib/postgresql/15/bin")
 # Root may not run PostgreSQL: Debian's packages bring somebody who may.
@@ -66,7 +67,7 @@ class Etcd(Vm):
 
     def start_etcd(self) -> None:
         client, peer = f"http://{self.address}:2379", f"http://{self.address}:2380"
-        words = [
+        words: list[str | Path] = [
             "etcd", "--name", "etcd", "--data-dir", self.path("var/lib/etcd"), "--unsafe-no-fsync",
             "--listen-client-urls", client, "--advertise-client-urls", client,
             "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
@@ -133,11 +134,11 @@ class Writer:
 
     def __init__(self, members: list[DatabaseVm]) -> None:
         hosts = ",".join(member.address for member in members)
+        whom = f"host={hosts} user=postgres dbname=postgres connect_timeout=2"
         self._words = [
-            POSTGRES / "psql", "-XqtA", "-v", "ON_ERROR_STOP=1",
-            f"host={hosts} user=postgres dbname=postgres connect_timeout=2 "
-            "target_session_attrs=read-write",
-        ]  # fmt: skip
+            *(str(POSTGRES / "psql"), "-XqtA", "-v", "ON_ERROR_STOP=1"),
+            f"{whom} target_session_attrs=read-write",
+        ]
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._write, daemon=True)
         self.committed: list[int] = []

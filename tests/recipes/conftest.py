@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from tests.recipes.machines import PATH, Vm, subnet
 
 from forewarn.pytest_plugin import scheduled_events as scheduled_events
-from tests.recipes.machines import PATH, Vm, subnet
 
 # What tests start, and the Debian package that has it.
 PACKAGES: Final = {
@@ -42,7 +42,7 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture
-def power(folder: Path) -> Iterator[Callable[[Vm], None]]:
+def power() -> Iterator[Callable[[Vm], None]]:
     """Register VMs, which have power until the test is over."""
     vms: list[Vm] = []
     yield vms.append

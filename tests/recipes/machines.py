@@ -18,9 +18,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from tests.recipes.pages import ROOT, Page
+
 import forewarn
 from forewarn.testing.processes import request
-from tests.recipes.pages import ROOT, Page
 
 PATIENCE_SECONDS: Final = 60
 # A deadline that no test waits for.
@@ -187,7 +188,14 @@ class Vm:
 
     def start_agent(self) -> None:
         """Start the agent, and wait until it is at work."""
-        words = [sys.executable, "-m", "forewarn", "agent", "--config", self.path(AGENT_FILE)]
+        words: list[str | Path] = [
+            sys.executable,
+            "-m",
+            "forewarn",
+            "agent",
+            "--config",
+            self.path(AGENT_FILE),
+        ]
         program = self.start(words, "agent")
 
         def is_well() -> bool:

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-
-from forewarn.testing.scheduled_events import ScheduledEvents
 from tests.recipes.machines import A_DAY, PATIENCE_SECONDS, Vm, wait_until
 from tests.recipes.pages import Page
+
+from forewarn.testing.scheduled_events import ScheduledEvents
 
 pytestmark = [pytest.mark.recipes, pytest.mark.daemons("start-stop-daemon")]
 
@@ -77,26 +77,32 @@ def vm(
     return vm
 
 
+def reboot(vm: Batch, events: ScheduledEvents) -> int:
+    """Reboot the VM, and wait until the job goes on; where its checkpoint was is told."""
+    count = len(vm.beginnings)
+    event = events.reboot("web-0")
+    wait_until(lambda: event.started, "the agent approves")
+    assert not vm.is_at_work
+    reached = vm.checkpoint
+    assert reached["sum"] == sum(range(reached["next"]))
+    vm.power_off()
+    vm.start_agent()
+    events.advance_to_next()
+    wait_until(lambda: len(vm.beginnings) > count, "the job is started again")
+    return reached["next"]
+
+
 def test_a_job_goes_on_from_its_checkpoint_after_each_reboot(
     vm: Batch, scheduled_events: ScheduledEvents
 ) -> None:
     vm.install(PAGE)
     vm.start_agent()
     vm.start_job()
-    reached = [0]
 
-    for number in (1, 2):
-        event = scheduled_events.reboot("web-0")
-        wait_until(lambda event=event: event.started, "the agent approves")
-        assert not vm.is_at_work
-        reached.append(vm.checkpoint["next"])
-        assert vm.checkpoint["sum"] == sum(range(vm.checkpoint["next"]))
-        vm.power_off()
-        vm.start_agent()
-        scheduled_events.advance_to_next()
-        wait_until(lambda number=number: len(vm.beginnings) > number, "the job is started again")
+    first = reboot(vm, scheduled_events)
+    second = reboot(vm, scheduled_events)
 
-    assert vm.beginnings == reached
+    assert vm.beginnings == [0, first, second]
     assert vm.is_at_work
 
 

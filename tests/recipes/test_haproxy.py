@@ -10,15 +10,16 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 import pytest
-
-from forewarn.testing.emulated_events import Event
-from forewarn.testing.scheduled_events import ScheduledEvents
 from tests.recipes.load import CLIENTS, Load
 from tests.recipes.machines import A_DAY, PATIENCE_SECONDS, Vm, status, wait_until
 from tests.recipes.pages import Page
+
+from forewarn.testing.emulated_events import Event
+from forewarn.testing.scheduled_events import ScheduledEvents
 
 pytestmark = [
     pytest.mark.recipes,
@@ -30,6 +31,7 @@ PAGE: Final = Page("haproxy")
 SERVERS: Final = ("web-0", "web-1")
 # Enough for each client to have asked several times.
 A_WHILE: Final = 10 * CLIENTS
+NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Site:
@@ -44,7 +46,7 @@ class Site:
         self.web = self.vms[0]
         self.socket = f"{self.balancer.address}:9999"
 
-    def start(self, *, number: int = 1, **instead: str) -> None:
+    def start(self, *, number: int = 1, instead: Mapping[str, str] = NOTHING) -> None:
         """Start haproxy, as the page has it the first or the second time, and what the VMs serve."""
         text = changed(PAGE.file("/etc/haproxy/haproxy.cfg", number=number), instead)
         config = self.balancer.write("/etc/haproxy/haproxy.cfg", text)
@@ -111,7 +113,7 @@ def changed(text: str, instead: Mapping[str, str]) -> str:
 
 
 def start_hook(
-    site: Site, phase: str, *, seconds: float = A_DAY, **instead: str
+    site: Site, phase: str, *, seconds: float = A_DAY, instead: Mapping[str, str] = NOTHING
 ) -> subprocess.Popen[str]:
     """Start the hook on web-0, as the agent would."""
     text = changed(PAGE.file("/etc/forewarn/haproxy.toml"), instead)
@@ -121,9 +123,9 @@ def start_hook(
 
 
 def run_hook(
-    site: Site, phase: str, *, seconds: float = A_DAY, **instead: str
+    site: Site, phase: str, *, seconds: float = A_DAY, instead: Mapping[str, str] = NOTHING
 ) -> subprocess.CompletedProcess[str]:
-    hook = start_hook(site, phase, seconds=seconds, **instead)
+    hook = start_hook(site, phase, seconds=seconds, instead=instead)
     out, err = hook.communicate(timeout=2 * PATIENCE_SECONDS)
     return subprocess.CompletedProcess(hook.args, hook.returncode, out, err)
 
@@ -260,7 +262,9 @@ def test_what_people_have_in_maintenance_stays_there(site: Site) -> None:
 def test_a_hook_that_is_run_twice_does_the_same(site: Site) -> None:
     site.start()
 
-    statuses = [run_hook(site, phase).returncode for phase in ("prepare", "prepare", "undo", "undo")]
+    statuses = [
+        run_hook(site, phase).returncode for phase in ("prepare", "prepare", "undo", "undo")
+    ]
 
     assert statuses == [0, 0, 0, 70]
     assert site.state() == "UP"
@@ -292,7 +296,7 @@ def test_a_vm_that_does_not_serve_is_left_drained(site: Site) -> None:
 def test_a_mistake_in_its_file_is_told(site: Site, told: str, instead: str, said: str) -> None:
     site.start()
 
-    done = run_hook(site, "prepare", **{told: instead})
+    done = run_hook(site, "prepare", instead={told: instead})
 
     assert done.returncode == 1
     assert re.search(said, done.stderr), done.stderr
@@ -301,10 +305,10 @@ def test_a_mistake_in_its_file_is_told(site: Site, told: str, instead: str, said
 
 def test_a_haproxy_on_the_same_vm_is_told_by_its_unix_socket(site: Site) -> None:
     path = f"{site.balancer.root}/haproxy.sock"
-    site.start(**{"ipv4@10.0.0.2:9999": path})
+    site.start(instead={"ipv4@10.0.0.2:9999": path})
     wait_until(Path(path).exists, "haproxy has its socket")
 
-    done = run_hook(site, "prepare", **{"10.0.0.2:9999": path})
+    done = run_hook(site, "prepare", instead={"10.0.0.2:9999": path})
 
     assert (done.returncode, done.stdout) == (0, f"web/web-0 at {path}: drained\n")
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-
-from forewarn.testing.scheduled_events import ScheduledEvents
 from tests.recipes.machines import A_DAY, PATIENCE_SECONDS, Vm, status, wait_until
 from tests.recipes.pages import Page
+
+from forewarn.testing.scheduled_events import ScheduledEvents
 
 pytestmark = [pytest.mark.recipes, pytest.mark.daemons("nginx")]
 
@@ -47,7 +47,9 @@ class Nginx(Vm):
         )
         config = self.path("etc/nginx/nginx.conf")
         # Root's workers would be somebody else's, who may not look into every directory.
-        user = f"user {Path('/proc/self').owner()};\n" if Path("/proc/self").owner() == "root" else ""
+        user = (
+            f"user {Path('/proc/self').owner()};\n" if Path("/proc/self").owner() == "root" else ""
+        )
         config.write_text(user + CONFIG.format(root=self.root, site=site))
         self.command = f"nginx -c {config}"
         content = self.path("var/lib/www")

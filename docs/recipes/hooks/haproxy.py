@@ -38,7 +38,7 @@ class Trouble(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """This VM as one haproxy has it: `backend/server`, at the place of its stats socket."""
+    """What one haproxy has for this VM: `backend/server`, at the place of its stats socket."""
 
     place: str
     backend: str
@@ -153,22 +153,29 @@ def come_back(seats: list[Seat], healthy: str, deadline: Deadline) -> int:
     raise Trouble(f"{', '.join(map(str, left))}: left drained: {troubles}")
 
 
+def settings(file: Path) -> tuple[list[Seat], str]:
+    """The seats, and what tells whether this VM serves. Raises: Trouble, OSError."""
+    try:
+        told = tomllib.loads(file.read_text(encoding="utf-8"))
+        names = [name.partition("/") for name in told["servers"]]
+        seats = [Seat(place, b, s) for place in told["haproxies"] for b, _, s in names]
+    except KeyError as missing:
+        raise Trouble(f"{file}: say {missing.args[0]} = [...]") from None
+    except tomllib.TOMLDecodeError as error:
+        raise Trouble(f"{file}: {error}") from None
+    if not all(re.fullmatch(r"[\w.:-]+", part) for b, _, s in names for part in (b, s)):
+        raise Trouble(f'{file}: servers are written "backend/server"')
+    return seats, told.get("healthy", "")
+
+
 def main() -> int:
     here = Path(sys.argv[0]).absolute().parent
     file = Path(sys.argv[1]) if sys.argv[1:] else here.parent.parent / "haproxy.toml"
     try:
-        told = tomllib.loads(file.read_text(encoding="utf-8"))
-        names = [name.partition("/") for name in told["servers"]]
-        if not all(re.fullmatch(r"[\w.:-]+", part) for b, _, s in names for part in (b, s)):
-            raise Trouble(f'{file}: servers are written "backend/server"')
-        seats = [Seat(place, b, s) for place in told["haproxies"] for b, _, s in names]
+        seats, healthy = settings(file)
         if os.environ.get("EVENT_PHASE") == "undo":
-            return come_back(seats, told.get("healthy", ""), Deadline())
+            return come_back(seats, healthy, Deadline())
         return leave(seats, Deadline())
-    except KeyError as missing:
-        print(f"{file}: say {missing.args[0]} = [...]", file=sys.stderr)
-    except tomllib.TOMLDecodeError as error:
-        print(f"{file}: {error}", file=sys.stderr)
     except (Trouble, OSError) as error:
         print(error, file=sys.stderr)
     return 1

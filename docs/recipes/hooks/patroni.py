@@ -111,9 +111,7 @@ def hand_over(member: Member, deadline: Deadline) -> int:
     for _ in deadline.looks():
         # The answer comes when it is done; without one it may be done as well.
         try:
-            status, said = member.ask(
-                "/switchover", {"leader": name}, seconds_max=deadline.seconds
-            )
+            status, said = member.ask("/switchover", {"leader": name}, seconds_max=deadline.seconds)
         except OSError as error:
             status, said = UNAVAILABLE, str(error)
         leader = member.leader()
@@ -137,16 +135,22 @@ def wait_for(member: Member, leader: dict[str, Any], deadline: Deadline) -> int:
     raise Trouble(f"{leader['name']} leads, and takes no writes: see its log")
 
 
+def settings(file: Path) -> dict[str, Any]:
+    """Where the member is. Raises: Trouble, OSError."""
+    try:
+        told = tomllib.loads(file.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise Trouble(f"{file}: {error}") from None
+    if "api" not in told:
+        raise Trouble(f'{file}: say api = "http://..."')
+    return told
+
+
 def main() -> int:
     here = Path(sys.argv[0]).absolute().parent
     file = Path(sys.argv[1]) if sys.argv[1:] else here.parent.parent / "patroni.toml"
     try:
-        told = tomllib.loads(file.read_text(encoding="utf-8"))
-        if "api" not in told:
-            raise Trouble(f'{file}: say api = "http://..."')
-        return hand_over(Member(told), Deadline())
-    except tomllib.TOMLDecodeError as error:
-        print(f"{file}: {error}", file=sys.stderr)
+        return hand_over(Member(settings(file)), Deadline())
     except (Trouble, OSError) as error:
         print(error, file=sys.stderr)
     return 1
