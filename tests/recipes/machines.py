@@ -121,7 +121,10 @@ class Vm:
         """Type what installs the page's hook, and write its file for the agent, the one of this number."""
         if number == 1:
             self.type(page.lines[0])
-        own = [f'hooks = "{self.path("etc/forewarn/hooks.d")}"']
+        own = [
+            f'hooks = "{self.path("etc/forewarn/hooks.d")}"',
+            f'state = "{self.path("var/lib/forewarn-agent")}"',
+        ]
         told = self.here(page.file(AGENT_FILE, number=number))
         if not told.count("\nlisten = "):
             own.append(f'listen = "{self.address}:{AGENT_PORT}"')
@@ -139,7 +142,6 @@ class Vm:
         return {
             **kept,
             "FOREWARN_ENDPOINT": self._url,
-            "STATE_DIRECTORY": str(self.path("var/lib/forewarn-agent")),
             "PATH": PATH,
             "PYTHONPATH": SOURCE,
         }
