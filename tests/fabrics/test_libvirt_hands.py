@@ -1,0 +1,204 @@
+"""The libvirt fabric when somebody else has a hand in it: starts what was stopped, moves it, breaks it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+libvirt = pytest.importorskip(
+    "libvirt", reason="libvirt-python is not installed: pip install libvirt-python"
+)
+
+from forewarn.clocks import SystemClock
+from forewarn.core.events import EventType
+from forewarn.core.names import EventId, HostName, MachineName, ScopeId
+from forewarn.core.orders import Order, Progress, Report
+from forewarn.fabrics.libvirt.dockets import Docket, Dockets, Step
+from forewarn.fabrics.libvirt.fabric import LibvirtFabric
+from forewarn.fabrics.libvirt.plans import PLANS
+from forewarn.testing.hypervisors import (
+    Fabrics,
+    Feelings,
+    PretendedHost,
+    domain_xml,
+    ours,
+    uuid_of,
+    wait_until_over,
+)
+
+WEB_0 = MachineName("web-0")
+DISKS = (
+    "<disk type='file' device='disk'><source file='/pool/os.img'/><target dev='vda'/></disk>"
+    "<disk type='file' device='disk'><source file='/pool/web-0.img'/><target dev='vdb'/></disk>"
+)
+XML = domain_xml(
+    "web-0",
+    metadata=ours("scope='web' group='rg1'", "<forewarn:ephemeral disk='vdb'/>"),
+    devices=DISKS,
+)
+VOLUME = (
+    "<volume><name>web-0.img</name><capacity>10485760</capacity><allocation>0</allocation></volume>"
+)
+FILLED = VOLUME.replace("<allocation>0<", "<allocation>7340032<")
+POOL = "<pool type='dir'><name>pool</name><target><path>/pool</path></target>{}</pool>"
+
+
+class Hosts:
+    """Three of them; the machine runs on the first."""
+
+    def __init__(self, directory: Path, feelings: Feelings) -> None:
+        self.a = PretendedHost(directory, "host-a", XML, POOL.format(FILLED))
+        self.b = PretendedHost(directory, "host-b", POOL.format(""))
+        self.c = PretendedHost(directory, "host-c", POOL.format(""))
+        self.all = (self.a, self.b, self.c)
+        for host in self.all:
+            feelings.attach(host.connection)
+
+    def running(self) -> list[list[str]]:
+        return [host.names() for host in self.all]
+
+    def move_by_hand(self) -> None:
+        """What somebody else's migration leaves behind."""
+        domain = self.a.domain("web-0")
+        domain.destroy()
+        domain.undefine()
+        self.c.connection.defineXML(XML).create()
+
+
+@pytest.fixture
+def feelings() -> Feelings:
+    return Feelings()
+
+
+@pytest.fixture
+def hosts(tmp_path: Path, feelings: Feelings) -> Hosts:
+    return Hosts(tmp_path, feelings)
+
+
+@pytest.fixture
+def fabrics(tmp_path: Path, hosts: Hosts) -> Iterator[Fabrics]:
+    made = Fabrics(tmp_path / "dockets", [host.link for host in hosts.all])
+    yield made
+    made.close()
+
+
+def ordered(impact: EventType) -> Order:
+    return Order(EventId("E1"), ScopeId("rg1/web"), WEB_0, impact, timedelta(seconds=0.2))
+
+
+def left_at(directory: Path, order: Order, step: Step, *, is_persistent: bool = True) -> None:
+    """The docket of a process that died before this step of an order."""
+    plan = PLANS[order.impact]
+    moves = order.impact is EventType.REDEPLOY
+    docket = Docket(
+        event=order.event,
+        scope=order.scope,
+        machine=order.machine,
+        impact=order.impact,
+        duration=order.duration,
+        domain=uuid_of("web-0"),
+        host=HostName("host-a"),
+        target=HostName("host-b") if moves else None,
+        number=1,
+        is_persistent=is_persistent,
+        xml=XML,
+        volumes=(("/pool/web-0.img", VOLUME),) if Step.MEASURE in plan else (),
+        steps=plan[plan.index(step) :],
+        since=SystemClock().now(),
+    )
+    assert Dockets(directory).open(docket)
+
+
+def finished(fabrics: Fabrics, order: Order) -> tuple[LibvirtFabric, Report]:
+    fabric = fabrics.start()
+    wait_until_over(fabric, order)
+    return fabric, fabric.observe(order)
+
+
+def filled(host: PretendedHost) -> dict[str, int]:
+    volumes = host.connection.storagePoolLookupByName("pool").listAllVolumes()
+    return {volume.name(): volume.info()[2] for volume in volumes}
+
+
+@pytest.mark.parametrize("step", [Step.DISCARD, Step.DEFINE, Step.UNDEFINE, Step.RENEW, Step.START])
+def test_a_machine_that_was_started_in_the_middle_of_its_redeploy_does_not_run_twice(
+    step: Step, tmp_path: Path, hosts: Hosts, fabrics: Fabrics
+) -> None:
+    """Its host came up again and started it; two runs would share the disks that are kept."""
+    order = ordered(EventType.REDEPLOY)
+    left_at(tmp_path / "dockets", order, step)
+    if PLANS[order.impact].index(step) > PLANS[order.impact].index(Step.DEFINE):
+        hosts.b.connection.defineXML(XML)
+
+    _, report = finished(fabrics, order)
+
+    assert report == Report(Progress.DONE)
+    assert hosts.running() == [[], ["web-0"], []]
+    assert hosts.a.connection.listAllDomains() == []
+    assert filled(hosts.b) == {"web-0.img": 0}
+
+
+def test_a_machine_that_was_started_in_the_middle_of_its_preemption_is_taken_down_again(
+    tmp_path: Path, hosts: Hosts, fabrics: Fabrics
+) -> None:
+    """Its disk is not made anew under its feet."""
+    order = ordered(EventType.PREEMPT)
+    left_at(tmp_path / "dockets", order, Step.RENEW)
+
+    _, report = finished(fabrics, order)
+
+    assert report == Report(Progress.DONE)
+    assert hosts.running() == [[], [], []]
+    assert filled(hosts.a) == {"web-0.img": 0}
+
+
+@pytest.mark.parametrize("step", [Step.DISCARD, Step.UNDEFINE])
+def test_a_machine_that_was_started_in_the_middle_of_its_end_ends_all_the_same(
+    step: Step, tmp_path: Path, hosts: Hosts, fabrics: Fabrics
+) -> None:
+    order = ordered(EventType.TERMINATE)
+    left_at(tmp_path / "dockets", order, step)
+
+    _, report = finished(fabrics, order)
+
+    assert report == Report(Progress.DONE)
+    assert hosts.running() == [[], [], []]
+    assert hosts.a.connection.listAllDomains() == []
+
+
+@pytest.mark.parametrize(
+    ("impact", "step"),
+    [
+        (EventType.TERMINATE, Step.DESTROY),
+        (EventType.TERMINATE, Step.DISCARD),
+        (EventType.PREEMPT, Step.DESTROY),
+        (EventType.REDEPLOY, Step.STOP),
+        (EventType.REDEPLOY, Step.DEFINE),
+        (EventType.REDEPLOY, Step.START),
+        (EventType.REBOOT, Step.STOP),
+        (EventType.REBOOT, Step.START),
+        (EventType.POWER_OFF, Step.STOP),
+    ],
+)
+@pytest.mark.parametrize("is_persistent", [True, False])
+def test_what_was_moved_by_hand_in_the_middle_fails_and_is_left_as_it_is(
+    impact: EventType,
+    step: Step,
+    is_persistent: bool,  # noqa: FBT001 - a parameter of the test
+    tmp_path: Path,
+    hosts: Hosts,
+    fabrics: Fabrics,
+) -> None:
+    """That it is not where it was does not mean that it is off."""
+    order = ordered(impact)
+    hosts.move_by_hand()
+    left_at(tmp_path / "dockets", order, step, is_persistent=is_persistent)
+
+    _, report = finished(fabrics, order)
+
+    assert report.progress is Progress.FAILED
+    assert "web-0 runs on host-c, where somebody else took it" in report.detail
+    assert hosts.running() == [[], [], ["web-0"]]
