@@ -202,3 +202,50 @@ def test_what_was_moved_by_hand_in_the_middle_fails_and_is_left_as_it_is(
     assert report.progress is Progress.FAILED
     assert "web-0 runs on host-c, where somebody else took it" in report.detail
     assert hosts.running() == [[], [], ["web-0"]]
+
+
+CRASHED = XML.replace(
+    "<domain type='test'>",
+    "<domain type='test' xmlns:test='http://libvirt.org/schemas/domain/test/1.0'>",
+).replace("</domain>", f"<test:runstate>{libvirt.VIR_DOMAIN_CRASHED}</test:runstate></domain>")
+
+
+@pytest.mark.parametrize(
+    ("impact", "running"),
+    [
+        (EventType.REBOOT, [["web-0"], []]),
+        (EventType.REDEPLOY, [[], ["web-0"]]),
+        (EventType.PREEMPT, [[], []]),
+        (EventType.TERMINATE, [[], []]),
+    ],
+)
+def test_a_machine_that_crashed_and_was_kept_is_not_off(
+    impact: EventType, running: list[list[str]], tmp_path: Path
+) -> None:
+    """With <on_crash>preserve</on_crash> its process goes on to have its memory and its disks."""
+    first = PretendedHost(tmp_path, "host-d", CRASHED, POOL.format(FILLED))
+    other = PretendedHost(tmp_path, "host-e", POOL.format(""))
+    assert first.domain("web-0").info()[0] == libvirt.VIR_DOMAIN_CRASHED
+    fabrics = Fabrics(tmp_path / "crashed", [first.link, other.link])
+    try:
+        fabric = fabrics.start()
+        fabric.begin(ordered(impact))
+        wait_until_over(fabric, ordered(impact))
+
+        assert fabric.observe(ordered(impact)) == Report(Progress.DONE)
+        assert [first.names(), other.names()] == running
+    finally:
+        fabrics.close()
+
+
+def test_a_pool_that_rests_is_at_work_for_the_moment(hosts: Hosts, fabrics: Fabrics) -> None:
+    pool = hosts.a.connection.storagePoolLookupByName("pool")
+    pool.destroy()
+    fabric = fabrics.start()
+
+    fabric.begin(ordered(EventType.PREEMPT))
+    wait_until_over(fabric, ordered(EventType.PREEMPT))
+
+    assert fabric.observe(ordered(EventType.PREEMPT)) == Report(Progress.DONE)
+    assert pool.isActive() == 0
+    assert [one.name() for one in hosts.a.connection.listAllStoragePools()] == ["pool"]

@@ -297,7 +297,11 @@ class Link:
 
 
 def _sight(domain: Any) -> Sight:  # noqa: ANN401
-    state = _STATES.get(domain.state()[0], State.RUNNING)
+    said = domain.state()[0]
+    state = _STATES.get(said, State.RUNNING)
+    if said == libvirt.VIR_DOMAIN_CRASHED and domain.isActive() == 1:
+        # Kept by <on_crash>preserve</on_crash> for somebody to look at: it has its memory and disks.
+        state = State.PAUSED
     number = domain.ID() if state is not State.OFF else None
     return Sight(state, number, domain.isPersistent() == 1)
 
@@ -339,17 +343,23 @@ def _memory_free_kib(connection: Any, residents: list[Resident]) -> int:  # noqa
 
 @contextmanager
 def _pool_of(connection: Any, path: str) -> Iterator[Any]:  # noqa: ANN401
-    """The pool of the directory that a file is in; where there is none, one for the moment."""
+    """The pool of the directory that a file is in; where none is at work, one is for the moment."""
     directory = escape(path.rpartition("/")[0])
-    for pool in connection.listAllStoragePools(libvirt.VIR_CONNECT_LIST_STORAGE_POOLS_ACTIVE):
-        if f"<path>{directory}</path>" in pool.XMLDesc():
-            # Files come and go without libvirt's knowing.
-            pool.refresh()
-            yield pool
-            return
-    name = f"forewarn{directory.replace('/', '-')}"
-    xml = f"<pool type='dir'><name>{name}</name><target><path>{directory}</path></target></pool>"
-    pool = connection.storagePoolCreateXML(xml)
+    pools = connection.listAllStoragePools()
+    pool = next((one for one in pools if f"<path>{directory}</path>" in one.XMLDesc()), None)
+    if pool is not None and pool.isActive() == 1:
+        # Files come and go without libvirt's knowing.
+        pool.refresh()
+        yield pool
+        return
+    if pool is not None:
+        # libvirt has no two of one directory, though one of them rests.
+        pool.create()
+    else:
+        name = f"forewarn{directory.replace('/', '-')}"
+        pool = connection.storagePoolCreateXML(
+            f"<pool type='dir'><name>{name}</name><target><path>{directory}</path></target></pool>"
+        )
     try:
         yield pool
     finally:
