@@ -327,7 +327,7 @@ def _leased(connection: Any, nic: Nic) -> Nic:  # noqa: ANN401
     except libvirt.libvirtError:
         # No such network, or a driver without leases.
         return nic
-    return replace(nic, addresses=tuple(lease["ipaddr"] for lease in leases))
+    return replace(nic, addresses=tuple(lease["ipaddr"] for lease in leases), is_leased=True)
 
 
 def _memory_free_kib(connection: Any, residents: list[Resident]) -> int:  # noqa: ANN401
