@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -19,7 +20,9 @@ from forewarn.core.orders import Order, Progress, Report
 from forewarn.fabrics.libvirt.dockets import Docket, Dockets, Step
 from forewarn.fabrics.libvirt.fabric import LibvirtFabric
 from forewarn.fabrics.libvirt.plans import PLANS
+from forewarn.fabrics.libvirt.pursuits import Pursuit
 from forewarn.testing.hypervisors import (
+    HASTE,
     Fabrics,
     Feelings,
     PretendedHost,
@@ -90,10 +93,15 @@ def ordered(impact: EventType) -> Order:
 
 
 def left_at(directory: Path, order: Order, step: Step, *, is_persistent: bool = True) -> None:
-    """The docket of a process that died before this step of an order."""
+    """Leave behind what a process does that died before this step of an order."""
+    assert Dockets(directory).open(replace(left(order, step), is_persistent=is_persistent))
+
+
+def left(order: Order, step: Step) -> Docket:
+    """The docket of an order at a step."""
     plan = PLANS[order.impact]
     moves = order.impact is EventType.REDEPLOY
-    docket = Docket(
+    return Docket(
         event=order.event,
         scope=order.scope,
         machine=order.machine,
@@ -103,13 +111,11 @@ def left_at(directory: Path, order: Order, step: Step, *, is_persistent: bool = 
         host=HostName("host-a"),
         target=HostName("host-b") if moves else None,
         number=1,
-        is_persistent=is_persistent,
         xml=XML,
         volumes=(("/pool/web-0.img", VOLUME),) if Step.MEASURE in plan else (),
         steps=plan[plan.index(step) :],
         since=SystemClock().now(),
     )
-    assert Dockets(directory).open(docket)
 
 
 def finished(fabrics: Fabrics, order: Order) -> tuple[LibvirtFabric, Report]:
@@ -153,6 +159,28 @@ def test_a_machine_that_was_started_in_the_middle_of_its_preemption_is_taken_dow
     assert report == Report(Progress.DONE)
     assert hosts.running() == [[], [], []]
     assert filled(hosts.a) == {"web-0.img": 0}
+
+
+def test_a_host_that_comes_up_in_the_middle_of_a_redeploy_does_not_start_what_is_not_its_own_yet(
+    hosts: Hosts,
+) -> None:
+    """Both hosts know it for a moment, and only one of them would start it."""
+    for host in hosts.all:
+        host.link.connect()
+    links = {host.link.host: host.link for host in hosts.all}
+    hosts.a.domain("web-0").destroy()
+    docket = replace(
+        left(ordered(EventType.REDEPLOY), Step.DEFINE), starts_with_host=True, steps=(Step.DEFINE,)
+    )
+    pursuit = Pursuit(
+        docket, links.__getitem__, SystemClock(), HASTE, lambda _: None, finds=lambda *_: None
+    )
+
+    assert pursuit.look()
+
+    assert hosts.b.domain("web-0").autostart() == 0
+    for host in hosts.all:
+        host.link.close()
 
 
 @pytest.mark.parametrize("step", [Step.DISCARD, Step.UNDEFINE])

@@ -178,11 +178,14 @@ class Link:
         with self._reaching() as connection:
             connection.createXML(xml)
 
-    def define(self, xml: str, *, starts_with_host: bool) -> None:
+    def define(self, xml: str) -> None:
         with self._reaching() as connection:
-            domain = connection.defineXML(xml)
-            if starts_with_host:
-                domain.setAutostart(1)
+            connection.defineXML(xml)
+
+    def start_with_host(self, uuid: str) -> None:
+        """Have a domain started whenever its host comes up."""
+        with self._domain(uuid) as domain:
+            domain.setAutostart(1)
 
     def undefine(self, description: Description, *, keep_nvram: bool) -> None:
         """Let the host forget a domain that is off; what it was saved in goes with it."""

@@ -265,7 +265,7 @@ class Pursuit:
     def define(self) -> bool:
         if self.docket.is_persistent:
             try:
-                self._define_on(self._destination)
+                self._destination.define(self.docket.xml)
             except Unavailable as error:
                 if self._clock.elapsed() - self._turned < self._patience.stop:
                     raise
@@ -273,9 +273,6 @@ class Pursuit:
                 self.docket = replace(self.docket, target=None)
                 raise _Failed(str(error)) from error
         return True
-
-    def _define_on(self, link: Link) -> None:
-        link.define(self.docket.xml, starts_with_host=self.docket.starts_with_host)
 
     def undefine(self) -> bool:
         sight = self._sight()
@@ -287,26 +284,33 @@ class Pursuit:
     def start(self) -> bool:
         link = self._destination
         sight = link.sight(self.docket.domain)
-        if _is_active(sight):
-            return True
-        if sight is not None:
-            link.start(self.docket.domain)
-        elif not self.docket.is_persistent:
-            link.create(self.docket.xml)
-        else:
+        if sight is None and self.docket.is_persistent:
             raise _Failed(f"{self.docket.machine} is gone from {link.host}")
+        if sight is None:
+            link.create(self.docket.xml)
+        elif not sight.is_active:
+            link.start(self.docket.domain)
+        if self.docket.impact is EventType.REDEPLOY:
+            self._settle_on(link)
         return True
+
+    def _settle_on(self, link: Link) -> None:
+        """What libvirt does not keep with a definition, and not before it runs there and nowhere else."""
+        if self.docket.is_persistent and self.docket.starts_with_host:
+            link.start_with_host(self.docket.domain)
 
     def migrate(self) -> bool:
         there = self._destination.sight(self.docket.domain)
         if self._is_off():
             if not _is_active(there):
                 raise _Failed(f"{self.docket.machine} went off while it was to move")
+            self._settle_on(self._destination)
             return True
         if self._source.is_migrating(self.docket.domain):
             return False
         is_persistent = self.docket.is_persistent
         self._source.migrate(self.docket.domain, self._destination, is_persistent=is_persistent)
+        self._settle_on(self._destination)
         return True
 
     def retreat(self) -> bool:
@@ -315,7 +319,7 @@ class Pursuit:
         if _is_active(there):
             raise _Failed(f"it runs on {target} after all")
         if self.docket.is_persistent and self._sight() is None:
-            self._define_on(self._source)
+            self._source.define(self.docket.xml)
         if target is not None and there is not None and there.is_persistent:
             self._links(target).undefine(self._description, keep_nvram=True)
         detail = f"{self.docket.detail}; it goes back to {self.docket.host}"
