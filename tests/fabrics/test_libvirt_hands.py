@@ -26,9 +26,11 @@ from forewarn.testing.hypervisors import (
     Fabrics,
     Feelings,
     PretendedHost,
+    Threads,
     domain_xml,
     ours,
     uuid_of,
+    wait_until,
     wait_until_over,
 )
 
@@ -277,3 +279,39 @@ def test_a_pool_that_rests_is_at_work_for_the_moment(hosts: Hosts, fabrics: Fabr
     assert fabric.observe(ordered(EventType.PREEMPT)) == Report(Progress.DONE)
     assert pool.isActive() == 0
     assert [one.name() for one in hosts.a.connection.listAllStoragePools()] == ["pool"]
+
+
+@pytest.mark.parametrize("step", [Step.DISCARD, Step.DEFINE, Step.UNDEFINE, Step.RENEW, Step.START])
+@pytest.mark.parametrize("impact", [EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY])
+def test_an_order_that_overtakes_a_redeploy_leaves_no_machine_down_or_without_its_disks(
+    step: Step, impact: EventType, tmp_path: Path, hosts: Hosts
+) -> None:
+    """Hardware that fails waits for nobody."""
+    plan = PLANS[EventType.REDEPLOY]
+    done = plan[: plan.index(step)]
+    domain = hosts.a.domain("web-0")
+    domain.destroy()
+    pool = hosts.a.connection.storagePoolLookupByName("pool")
+    if Step.DISCARD in done:
+        pool.storageVolLookupByName("web-0.img").delete()
+    if Step.DEFINE in done:
+        hosts.b.connection.defineXML(XML)
+    if Step.UNDEFINE in done:
+        domain.undefine()
+    threads, dockets = Threads(), Dockets(tmp_path / "overtaken")
+    links = [host.link for host in hosts.all]
+    fabric = LibvirtFabric(links, dockets, SystemClock(), spawn=threads.spawn, patience=HASTE)
+    fabric.start()
+    wait_until(lambda: fabric.has_seen_all)
+    # It stands at that step when it is overtaken: nobody goes on with it.
+    assert dockets.open(left(ordered(EventType.REDEPLOY), step))
+    order = replace(ordered(impact), event=EventId("E2"))
+
+    fabric.begin(order)
+    wait_until_over(fabric, order)
+    fabric.stop()
+    threads.join()
+
+    assert fabric.observe(order) == Report(Progress.DONE)
+    (where,) = [host for host in hosts.all if host.names()]
+    assert "web-0.img" in filled(where)

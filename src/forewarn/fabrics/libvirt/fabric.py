@@ -26,7 +26,7 @@ from forewarn.fabrics.libvirt.dockets import Docket, Dockets, Key, Overtaken, ke
 from forewarn.fabrics.libvirt.link import Link, run_callbacks
 from forewarn.fabrics.libvirt.lookouts import Lookout
 from forewarn.fabrics.libvirt.placement import Berth, Mover
-from forewarn.fabrics.libvirt.plans import MIGRATION, PLANS, in_hand, refuse_unfit
+from forewarn.fabrics.libvirt.plans import MIGRATION, PLANS, in_hand, inherit, refuse_unfit
 from forewarn.fabrics.libvirt.pursuits import Patience, Pursuit
 from forewarn.fabrics.libvirt.surveys import Resident, Survey
 from forewarn.ports.clock import Clock
@@ -131,9 +131,10 @@ class LibvirtFabric:
             steps=plan,
             since=self._clock.now(),
         )
-        if self._dockets.open(docket):
+        opened = self._dockets.open(docket, inherit)
+        if opened is not None:
             self._count_anew()
-            self._pursue(docket)
+            self._pursue(opened)
 
     def observe(self, order: Order) -> Report:
         docket = self._dockets.get(key_of(order))

@@ -242,6 +242,12 @@ class Link:
                 volume.delete()
             pool.createXML(volume_xml)
 
+    def fill(self, path: str, volume_xml: str) -> None:
+        """Make the file under a disk, unless it is there."""
+        with self._pool_of(path) as pool:
+            if _volume(pool, path) is None:
+                pool.createXML(volume_xml)
+
     def close(self) -> None:
         """Let go of the host: libvirt closes what nobody holds, and callbacks hold."""
         connection, self._connection = self._connection, None

@@ -39,9 +39,25 @@ RETREAT: Final = (Step.RETREAT, Step.RENEW, Step.START)
 
 STOPPING: Final = frozenset({Step.STOP, Step.DESTROY})
 # Not to be taken while it runs where it was: its disks are touched, or it is started elsewhere.
-WHILE_OFF: Final = frozenset({Step.DISCARD, Step.DEFINE, Step.UNDEFINE, Step.RENEW, Step.START})
+WHILE_OFF: Final = frozenset(
+    {Step.DISCARD, Step.DEFINE, Step.UNDEFINE, Step.RENEW, Step.FILL, Step.START}
+)
 # Where its being gone from where it was might be taken for its being off.
 WATCHFUL: Final = STOPPING | WHILE_OFF | {Step.MEASURE, Step.RETREAT}
+
+
+def inherit(docket: Docket, other: Docket) -> Docket:
+    """An order that overtakes another, with what that leaves to it: a machine down, or without disks."""
+    steps = docket.steps
+    is_going_down = Step.START in other.steps and other.steps[0] is not Step.MEASURE
+    if is_going_down and docket.impact is EventType.FREEZE:
+        # There is nobody to be frozen.
+        docket = replace(docket, target=None)
+        steps = PLANS[EventType.REBOOT]
+    if other.volumes and Step.START in steps and Step.RENEW not in steps:
+        at = steps.index(Step.START)
+        steps = (*steps[:at], Step.FILL, *steps[at:])
+    return replace(docket, steps=steps, volumes=other.volumes)
 
 
 def in_hand(docket: Docket, resident: Resident | None) -> Resident:

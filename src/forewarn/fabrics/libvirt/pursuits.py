@@ -245,8 +245,10 @@ class Pursuit:
     def measure(self) -> bool:
         found = ((disk.path, self._source.volume_xml(disk.path)) for disk in self._ephemeral)
         # What has no file has nothing to lose.
-        volumes = tuple((path, xml) for path, xml in found if xml is not None)
-        self.docket = replace(self.docket, volumes=volumes)
+        volumes = {path: xml for path, xml in found if xml is not None}
+        # But for what an overtaken order took away.
+        volumes = {**dict(self.docket.volumes), **volumes}
+        self.docket = replace(self.docket, volumes=tuple(volumes.items()))
         return True
 
     def discard(self) -> bool:
@@ -260,6 +262,11 @@ class Pursuit:
             return True
         for path, xml in self.docket.volumes:
             self._destination.renew(path, xml)
+        return True
+
+    def fill(self) -> bool:
+        for path, xml in self.docket.volumes:
+            self._destination.fill(path, xml)
         return True
 
     def define(self) -> bool:
@@ -335,6 +342,7 @@ _STEPS: Final[Mapping[Step, Callable[[Pursuit], bool]]] = {
     Step.MEASURE: Pursuit.measure,
     Step.DISCARD: Pursuit.discard,
     Step.RENEW: Pursuit.renew,
+    Step.FILL: Pursuit.fill,
     Step.DEFINE: Pursuit.define,
     Step.UNDEFINE: Pursuit.undefine,
     Step.START: Pursuit.start,
