@@ -247,7 +247,7 @@ def test_an_undeclared_port_keeps_nobody_from_being_answered(tmp_path: Path) -> 
         assert place.honest.name == "honest"
 
         for _ in range(3):
-            time.sleep(1.1)  # noqa: TID251 - the kernel does not forget a neighbor sooner
+            time.sleep(1.1)  # The kernel believes nothing new sooner.
             shout(other, place.honest.address)
 
         assert place.honest.name == "honest"

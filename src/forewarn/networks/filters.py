@@ -79,7 +79,7 @@ def tables(network: Network) -> Mapping[str, str]:
     """The tables that a network needs, by family; the same text as `nft -s list table`."""
     wanted: dict[str, str] = {}
     if network.devices:
-        sets = (
+        sets: tuple[str, ...] = (
             _set("endpoints", "ipv4_addr", network.endpoints),
             _set("links", "ifname", map(_quoted, network.devices)),
             _set("taps", "ifname", (_quoted(tap.device) for tap in network.taps)),
