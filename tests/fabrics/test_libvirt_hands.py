@@ -17,8 +17,10 @@ from forewarn.clocks import SystemClock
 from forewarn.core.events import EventType
 from forewarn.core.names import EventId, HostName, MachineName, ScopeId
 from forewarn.core.orders import Order, Progress, Report
+from forewarn.errors import Refused, Unavailable
 from forewarn.fabrics.libvirt.dockets import Docket, Dockets, Step
 from forewarn.fabrics.libvirt.fabric import LibvirtFabric
+from forewarn.fabrics.libvirt.link import Link
 from forewarn.fabrics.libvirt.plans import PLANS
 from forewarn.fabrics.libvirt.pursuits import Pursuit
 from forewarn.testing.hypervisors import (
@@ -315,3 +317,56 @@ def test_an_order_that_overtakes_a_redeploy_leaves_no_machine_down_or_without_it
     assert fabric.observe(order) == Report(Progress.DONE)
     (where,) = [host for host in hosts.all if host.names()]
     assert "web-0.img" in filled(where)
+
+
+class LockedLink(Link):
+    """A host where somebody holds the domain for a while."""
+
+    refusals = 0
+
+    def resume(self, uuid: str) -> None:
+        self._refuse()
+        super().resume(uuid)
+
+    def start(self, uuid: str) -> None:
+        self._refuse()
+        super().start(uuid)
+
+    def _refuse(self) -> None:
+        if self.refusals:
+            self.refusals -= 1
+            raise Refused("cannot acquire state change lock")
+
+
+def looks(pursuit: Pursuit) -> bool:
+    """Whether the order is over after a look; what was refused is to be tried again."""
+    try:
+        return pursuit.look()
+    except Unavailable:
+        return False
+
+
+@pytest.mark.parametrize("impact", [EventType.FREEZE, EventType.REBOOT])
+def test_a_machine_is_not_left_down_because_its_host_is_busy_for_a_minute(
+    impact: EventType, hosts: Hosts
+) -> None:
+    link = LockedLink(hosts.a.link.uri, "host-a", open_connection=lambda _: hosts.a.connection)
+    link.connect()
+    link.refusals = 60
+    pursuit = Pursuit(
+        replace(left(ordered(impact), PLANS[impact][0]), duration=timedelta()),
+        lambda _: link,
+        SystemClock(),
+        HASTE,
+        lambda _: None,
+        finds=lambda *_: None,
+    )
+
+    for _ in range(200):
+        if looks(pursuit):
+            break
+    link.close()
+
+    assert pursuit.docket.detail == ""
+    assert hosts.running()[0] == ["web-0"]
+    assert hosts.a.domain("web-0").state()[0] == libvirt.VIR_DOMAIN_RUNNING

@@ -196,6 +196,9 @@ class Link:
                 if keep_nvram
                 else libvirt.VIR_DOMAIN_UNDEFINE_NVRAM
             )
+        # What libvirt before 8.9 does not know it keeps.
+        tpm = "VIR_DOMAIN_UNDEFINE_KEEP_TPM" if keep_nvram else "VIR_DOMAIN_UNDEFINE_TPM"
+        flags |= getattr(libvirt, tpm, 0)
         with self._domain(description.uuid) as domain:
             try:
                 domain.undefineFlags(flags)

@@ -27,6 +27,8 @@ from forewarn.ports.clock import Clock
 
 # What a host refuses is tried this often before it has failed.
 ATTEMPTS_MAX: Final = 5
+# But for what would leave a machine down that was up: that is worth some minutes.
+ATTEMPTS_MAX_DOWN: Final = 180
 # Some guests miss the power button while they boot.
 ASK_AGAIN_AFTER: Final = timedelta(seconds=5)
 
@@ -102,13 +104,19 @@ class Pursuit:
             return True
         except Refused as refusal:
             self._attempts += 1
-            if self._attempts < ATTEMPTS_MAX:
+            if self._attempts < self._attempts_max(step):
                 raise Unavailable(f"{self.docket.machine}: {refusal}; tried again") from refusal
             self._fail(str(refusal))
             return True
         if done:
             self._keep_now(replace(self.docket, steps=self.docket.steps[1:]))
         return done
+
+    def _attempts_max(self, step: Step) -> int:
+        was_up = self.docket.impact in (EventType.REBOOT, EventType.REDEPLOY)
+        can_retreat = self.docket.target is not None and not self.docket.detail
+        is_last = step is Step.RESUME or (step is Step.START and was_up and not can_retreat)
+        return ATTEMPTS_MAX_DOWN if is_last else ATTEMPTS_MAX
 
     def _keep_now(self, docket: Docket) -> None:
         docket = replace(docket, since=self._clock.now())
