@@ -27,7 +27,7 @@ RULES = tests/core tests/wire tests/service
 .PHONY: help run test test-vm test-recipes test-az simulate deaths fuzz neighbors swarm mutants check bench fix clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "  Another interpreter: make test PYTHON=python3.12 (after make clean)"
 

@@ -287,8 +287,9 @@ def test_a_vm_that_does_not_serve_is_left_drained(site: Site) -> None:
     [
         ("web/web-0", "web/web-7", "web/web-7 at .* is unknown there"),
         ("web/web-0", "shop/web-0", "Can't find backend"),
-        ("web/web-0", "web-0", 'servers are written "backend/server"'),
-        ("servers", "server", "say servers = "),
+        ("web/web-0", "web-0", 'write servers = \\["backend/server"\\]'),
+        ("servers", "server", "write servers = "),
+        ('["10.0.0.2:9999"]', '"10.0.0.2:9999"', "write haproxies = "),
         (":9999", ":9998", "haproxy at .*:9998 does not answer: .*refused"),
         ("haproxies = [", "haproxies = ", "haproxy.toml: Expected newline"),
     ],

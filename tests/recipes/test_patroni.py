@@ -164,7 +164,9 @@ def test_a_cluster_that_is_paused_is_left_to_people(alone: DatabaseVm) -> None:
     [
         ('password = "secret"', 'password = "guessed"', "db-0 leads still: .*authenticat"),
         (":8008", ":8009", "refused"),
-        ("api =", "url =", "patroni.toml: say api ="),
+        ("api =", "url =", "patroni.toml: write api ="),
+        ("http://", "", "patroni.toml: write api ="),
+        ("10.0.0.4:8008", "10.0.0.2:2379", "is this Patroni?"),
         ("api =", "api", "patroni.toml: Expected '='"),
     ],
 )

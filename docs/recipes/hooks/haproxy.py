@@ -128,10 +128,19 @@ def leave(seats: list[Seat], deadline: Deadline) -> int:
     raise Trouble(f"there are sessions still: {busy}")
 
 
+def is_healthy(command: str) -> bool:
+    """Whether a line for the shell says so, and soon."""
+    words = ["/bin/sh", "-c", command]
+    try:
+        return subprocess.run(words, check=False, timeout=ANSWER_SECONDS_MAX).returncode == 0
+    except subprocess.TimeoutExpired:
+        return False
+
+
 def come_back(seats: list[Seat], healthy: str, deadline: Deadline) -> int:
     """Once this VM serves again, have every haproxy send it requests. Raises: Trouble."""
     for _ in deadline.looks():
-        if not healthy or subprocess.run(["/bin/sh", "-c", healthy], check=False).returncode == 0:
+        if not healthy or is_healthy(healthy):
             break
     else:
         raise Trouble(f"left drained, as this VM does not serve: {healthy}")
@@ -157,15 +166,20 @@ def settings(file: Path) -> tuple[list[Seat], str]:
     """The seats, and what tells whether this VM serves. Raises: Trouble, OSError."""
     try:
         told = tomllib.loads(file.read_text(encoding="utf-8"))
-        names = [name.partition("/") for name in told["servers"]]
-        seats = [Seat(place, b, s) for place in told["haproxies"] for b, _, s in names]
-    except KeyError as missing:
-        raise Trouble(f"{file}: say {missing.args[0]} = [...]") from None
     except tomllib.TOMLDecodeError as error:
         raise Trouble(f"{file}: {error}") from None
-    if not all(re.fullmatch(r"[\w.:-]+", part) for b, _, s in names for part in (b, s)):
-        raise Trouble(f'{file}: servers are written "backend/server"')
-    return seats, told.get("healthy", "")
+    places = listed(file, told, "haproxies", r"/.+|.+:\d+", "10.0.0.2:9999")
+    names = listed(file, told, "servers", r"[\w.:-]+/[\w.:-]+", "backend/server")
+    seats = [Seat(place, *name.split("/")) for place in places for name in names]
+    return seats, str(told.get("healthy", ""))
+
+
+def listed(file: Path, told: dict[str, object], key: str, form: str, example: str) -> list[str]:
+    """A list of texts of some form. Raises: Trouble."""
+    values = told.get(key)
+    if isinstance(values, list) and values and all(re.fullmatch(form, str(v)) for v in values):
+        return [str(value) for value in values]
+    raise Trouble(f'{file}: write {key} = ["{example}"]')
 
 
 def main() -> int:

@@ -8,6 +8,7 @@ back as a replica, and a switchover for its own sake would only be another pause
 from __future__ import annotations
 
 import base64
+import http.client
 import json
 import os
 import signal
@@ -87,6 +88,8 @@ class Member:
         except urllib.error.HTTPError as error:
             with error:
                 return error.code, error.read().decode()
+        except http.client.HTTPException as error:
+            raise OSError(f"{url} does not speak HTTP: {error!r}") from error
 
     def is_leader(self) -> bool:
         """Whether it leads its cluster, in its own words. Raises: Trouble, OSError."""
@@ -96,9 +99,12 @@ class Member:
         return status == OK
 
     def leader(self) -> dict[str, Any]:
-        """Who leads its cluster; empty if nobody does. Raises: OSError."""
+        """Who leads its cluster; empty if nobody does, or can say. Raises: OSError."""
         _, text = self.ask("/cluster")
-        members: list[dict[str, Any]] = json.loads(text)["members"]
+        try:
+            members: list[dict[str, Any]] = json.loads(text)["members"]
+        except (ValueError, KeyError):
+            return {}
         return next((member for member in members if member["role"] in LEADERS), {})
 
 
@@ -106,7 +112,9 @@ def hand_over(member: Member, deadline: Deadline) -> int:
     """Have somebody else lead. Raises: Trouble, OSError."""
     if not member.is_leader():
         return NOTHING_TO_DO
-    name = member.leader()["name"]
+    name = member.leader().get("name")
+    if name is None:
+        raise Trouble("this member says that it leads, and its cluster does not: see Patroni's log")
     said = ""
     for _ in deadline.looks():
         # The answer comes when it is done; without one it may be done as well.
@@ -115,7 +123,7 @@ def hand_over(member: Member, deadline: Deadline) -> int:
         except OSError as error:
             status, said = UNAVAILABLE, str(error)
         leader = member.leader()
-        if leader and leader["name"] != name:
+        if leader.get("name", name) != name:
             return wait_for(member, leader, deadline)
         if status not in {*AGAIN, OK}:
             break
@@ -141,8 +149,8 @@ def settings(file: Path) -> dict[str, Any]:
         told = tomllib.loads(file.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise Trouble(f"{file}: {error}") from None
-    if "api" not in told:
-        raise Trouble(f'{file}: say api = "http://..."')
+    if not str(told.get("api", "")).startswith(("http://", "https://")):
+        raise Trouble(f'{file}: write api = "http://10.0.0.4:8008"')
     return told
 
 
