@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any, Final
 
 NOTHING_TO_DO: Final = 70
-LEADERS: Final = {"leader", "standby_leader"}
+# Who leads, by its role in a cluster or in one that follows another, and where it says that it does its work.
+LEADERS: Final = {"leader": "/read-write", "standby_leader": "/standby-leader"}
 OK: Final = 200
 UNAVAILABLE: Final = 503
 # No replica is good enough for the moment, or the last try failed: it may be otherwise soon.
@@ -132,15 +133,15 @@ def hand_over(member: Member, deadline: Deadline) -> int:
 
 def wait_for(member: Member, leader: dict[str, Any], deadline: Deadline) -> int:
     """Until the new leader takes writes. Raises: Trouble."""
-    api = str(leader["api_url"]).rsplit("/", 1)[0]
+    url = str(leader["api_url"]).rsplit("/", 1)[0] + LEADERS[leader["role"]]
     for _ in deadline.looks():
         try:
-            if member.ask(f"{api}/read-write")[0] == OK:
+            if member.ask(url)[0] == OK:
                 print(f"{leader['name']} leads")
                 return 0
         except OSError:
             continue
-    raise Trouble(f"{leader['name']} leads, and takes no writes: see its log")
+    raise Trouble(f"{leader['name']} leads, and is not at work: see its log")
 
 
 def settings(file: Path) -> dict[str, Any]:
