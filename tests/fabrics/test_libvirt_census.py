@@ -145,9 +145,15 @@ def test_who_cannot_be_in_a_fleet_is_named_and_keeps_nobody_out(
     [
         ("", "<forewarn:ephemeral disk='vdz'/>", "no disk backed by a file has that target"),
         ("freeze='deep'", "", "write pause or migrate"),
+        ("", "<forewarn:adress ip='10.77.0.11'/>", "has a <adress>, which means nothing here"),
+        (
+            "",
+            "<forewarn:address mac='52:54:00:00:00:99' ip='10.77.0.11'/>",
+            "no interface has that MAC",
+        ),
     ],
 )
-def test_what_concerns_impacts_must_be_right_too(
+def test_what_its_parts_say_must_be_right_too(
     tmp_path: Path, attributes: str, content: str, why: str
 ) -> None:
     host = PretendedHost(tmp_path, "host-a", domain_xml("x", metadata=ours(attributes, content)))
@@ -158,6 +164,14 @@ def test_what_concerns_impacts_must_be_right_too(
     assert survey.residents == ()
     assert why in survey.unread[0]
     host.link.close()
+
+
+def test_yes_is_said_as_in_a_fleet_file_too(tmp_path: Path) -> None:
+    words = ("yes", "no", "true", "false")
+
+    found = counted(tmp_path, *(domain_xml(w, metadata=ours(f"spot='{w}'")) for w in words))
+
+    assert {d.scope.name for d in found.declarations() if d.scope.spot} == {"yes", "true"}
 
 
 def test_no_address_is_no_machine(tmp_path: Path) -> None:

@@ -67,6 +67,53 @@ class Threads:
             self._on_crash()
 
 
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who has an address: a machine of the census, or one that others declared."""
+
+    scope: ScopeId
+    machine: str
+    is_found: bool
+
+
+def admit(
+    declared: Sequence[Declaration], holder: Callable[[str], Holder | None]
+) -> tuple[tuple[Declaration, ...], tuple[str, ...]]:
+    """Those of a census who can all be at once, and of the others why they cannot.
+
+    An address is one machine's: who had it keeps it, however the newcomer is called.
+    """
+    owners: dict[str, tuple[ScopeId, str]] = {}
+    everybody = [(d.scope.id, machine) for d in declared for machine in d.scope.machines]
+    for scope, machine in everybody:
+        for address in machine.addresses:
+            had = holder(address)
+            if had is not None and (
+                not had.is_found or (had.scope, had.machine) == (scope, machine.name)
+            ):
+                owners[address] = (had.scope, had.machine)
+    turned_away: dict[tuple[ScopeId, str], str] = {}
+    for scope, machine in everybody:
+        me = (scope, machine.name)
+        taken = [one for one in machine.addresses if owners.setdefault(one, me) != me]
+        if taken:
+            other_scope, other = owners[taken[0]]
+            turned_away[me] = (
+                f"{machine.name} on {machine.host} is left out: {taken[0]} is the address of {other} of "
+                f"scope {other_scope} already: give one of them another"
+            )
+    admitted = tuple(
+        replace(d, scope=replace(d.scope, machines=machines))
+        for d in declared
+        if (
+            machines := tuple(
+                m for m in d.scope.machines if (d.scope.id, m.name) not in turned_away
+            )
+        )
+    )
+    return admitted, tuple(turned_away.values())
+
+
 class Hosting:
     """Keeps a service's fleet in step with what its hosts say, in a thread of its own."""
 
@@ -82,6 +129,8 @@ class Hosting:
         # What was told last, so that each trouble is logged once.
         self._told: frozenset[str] = frozenset()
         self._refusal: str | None = None
+        # Who was not let in at the last look, and why.
+        self._turned_away: tuple[str, ...] = ()
         self._following: threading.Thread | None = None
 
     def begin(self, is_drained: Callable[[str], bool]) -> None:
@@ -93,6 +142,8 @@ class Hosting:
             if self.fabric.has_seen_all:
                 return
             self.fabric.changed.wait(LOOK_SECONDS)
+            # Whoever watches the start learns at once what it waits for.
+            self._tell_troubles()
 
     def follow(self, assembly: Assembly) -> None:
         """Keep the fleet in step from now on."""
@@ -110,7 +161,7 @@ class Hosting:
     @property
     def trouble(self) -> str | None:
         """What is wrong with a host, or with what it says, if anything is."""
-        return self._refusal or next(iter(self.fabric.troubles), None)
+        return self._refusal or next(iter((*self.fabric.troubles, *self._turned_away)), None)
 
     def keep(self, written: Sequence[Declaration]) -> None:
         """A fleet file is in force: its machines go on to be what libvirt says they are."""
@@ -123,23 +174,22 @@ class Hosting:
 
     def look(self, assembly: Assembly) -> None:
         """Bring the fleet in step with the hosts, if they can be asked."""
-        self._tell_troubles()
         try:
             found = tuple(self.fabric.census())
         except Unavailable:
             # It is among the troubles.
+            self._tell_troubles()
             return
         completed = self.completed(self._written)
-        if (found, completed) == self._applied:
-            return
-        try:
-            self._apply(assembly, completed, found)
-        except ForewarnError as error:
-            # Such as an address that two machines have; it is tried again.
-            self._refusal = f"the census is not in force: {error}"
-            return
-        self._refusal = None
-        self._applied = (found, completed)
+        if (found, completed) != self._applied or self._turned_away:
+            try:
+                self._apply(assembly, completed, found)
+                self._refusal = None
+                self._applied = (found, completed)
+            except ForewarnError as error:
+                # It is tried again.
+                self._refusal = f"the census is not in force: {error}"
+        self._tell_troubles()
 
     def _apply(
         self, assembly: Assembly, completed: Sequence[Declaration], found: Sequence[Declaration]
@@ -156,11 +206,11 @@ class Hosting:
         while not self._stopping.is_set():
             is_news = self.fabric.changed.wait(LOOK_AGAIN_SECONDS)
             self.fabric.changed.clear()
-            if is_news or self._refusal is not None:
+            if is_news or self._refusal is not None or self._turned_away:
                 self.look(assembly)
 
     def _tell_troubles(self) -> None:
-        present = frozenset(self.fabric.troubles)
+        present = frozenset((*self.fabric.troubles, *self._turned_away))
         if self._refusal is not None:
             present |= {self._refusal}
         for trouble in sorted(present - self._told):
@@ -203,7 +253,18 @@ class Hosting:
             # What others declared of the scope is theirs to change.
             scope = known if known.origin not in (None, Origin.CENSUS) else declared.scope
             own.append(Declaration(replace(scope, machines=machines), declared.settled))
-        return tuple(own)
+        admitted, self._turned_away = admit(own, partial(_holder, assembly))
+        return admitted
+
+
+def _holder(assembly: Assembly, address: str) -> Holder | None:
+    """Who has an address in the fleet as it is."""
+    caller = assembly.identities.owner(address)
+    ledger = None if caller is None else assembly.board.ledger(caller.scope)
+    machine = None if caller is None or ledger is None else ledger.scope.machine(caller.machine)
+    if caller is None or machine is None:
+        return None
+    return Holder(caller.scope, machine.name, machine.origin is Origin.CENSUS)
 
 
 def completed_by(machine: Machine, found: Machine) -> Machine:

@@ -394,7 +394,9 @@ class _Serve:
         clock = assembly.clock
         self._settings.systemd.reloading(int(clock.elapsed() / timedelta(microseconds=1)))
         try:
-            self._reload(assembly, SERVICE)
+            # With hosts of their own VMs and links, a fleet file is not missed.
+            if self._settings.fleet is not None or not self._settings.networks:
+                self._reload(assembly, SERVICE)
         except ForewarnError as error:
             self._log.error(str(error), extra={"action": "reload_refused"})
         self._settings.systemd.ready()

@@ -25,6 +25,8 @@ _ChoiceT = TypeVar("_ChoiceT", bound=Enum)
 
 # As in fleet files: a name is part of addresses and of command lines.
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}")
+# As in libvirt's own XML, and as in fleet files.
+_YES_OR_NO: Final = {"yes": True, "no": False, "true": True, "false": False}
 _KNOWN: Final = frozenset(
     {
         "name",
@@ -218,9 +220,9 @@ def _whole(said: Mapping[str, str], key: str, default: int) -> int:
 
 def _is_yes(said: Mapping[str, str], key: str) -> bool:
     text = said.get(key, "no")
-    if text not in ("yes", "no"):
+    if text not in _YES_OR_NO:
         raise Malformed(f'its metadata says {key}="{text}": write yes or no')
-    return text == "yes"
+    return _YES_OR_NO[text]
 
 
 def find(census: Census, scope: ScopeId, machine: str) -> Lodger:
