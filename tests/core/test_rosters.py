@@ -136,6 +136,19 @@ def test_a_file_may_claim_whom_a_census_found_and_nothing_that_is_announced_is_l
     assert claimed.open_events == found.open_events
 
 
+def test_whether_a_machine_of_a_file_runs_is_the_word_of_who_has_seen_it() -> None:
+    known = enrolled(EMPTY, declared("a", "b"))
+    off = tuple(replace(m, presence=Presence.STOPPED) for m in known.scope.machines)
+    stopped = replace(known, scope=replace(known.scope, machines=off))
+
+    after = enrolled(stopped, replace(declared("a", "b"), seen=frozenset({MachineName("b")})))
+
+    assert [machine.presence for machine in after.scope.machines] == [
+        Presence.STOPPED,
+        Presence.RUNNING,
+    ]
+
+
 def test_a_machine_is_ceded_to_another_scope_unless_it_has_an_open_event() -> None:
     machines = tuple(
         Machine(name=MachineName(n), host=HostName("host-a"), vm_id=f"id-{n}") for n in "ab"

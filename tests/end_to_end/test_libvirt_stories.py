@@ -217,6 +217,32 @@ enabled = "always"
         assert machines(service)["db"]["host"] == "host-b"
 
 
+def test_whether_a_machine_of_a_fleet_file_runs_is_libvirts_word(tmp_path: Path) -> None:
+    """Keeps N1: who runs is warned, though it was off when the service looked last."""
+    device, address = nic(9, DB)
+    running = domain_xml("db", metadata=ours("", address), devices=device)
+    fleet = """
+[[scope]]
+name = "store"
+enabled = "always"
+  [[scope.machine]]
+  name = "db"
+"""
+    here = host(tmp_path, "host-a", running)
+    with ServiceProcess(tmp_path / "data", fleet, here) as service:
+        service.run("stop", "db", "--wait")
+        assert machines(service)["db"]["presence"] == "stopped"
+        service.stop()
+        # The test driver has it on again, as somebody might by hand; and no file is given.
+        service.fleet.unlink()
+
+        service.start()
+
+        assert machines(service)["db"]["presence"] == "running"
+        (event,) = service.announce("Freeze", "db")
+        assert event["status"] == "Scheduled"
+
+
 def test_a_fleet_file_that_comes_later_claims_what_libvirt_had(tmp_path: Path) -> None:
     """Keeps S14: who tries it with libvirt alone may write a file afterwards."""
     device, address = nic(9, DB)

@@ -26,10 +26,14 @@ _UNSET: Final = OwnerPolicies()
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """A scope as one source wants it. `settled` machines were given their update domain."""
+    """A scope as one source wants it. `settled` machines were given their update domain.
+
+    Of the `seen` ones somebody knows whether they run, whoever declares them.
+    """
 
     scope: Scope
     settled: frozenset[MachineName] = frozenset()
+    seen: frozenset[MachineName] = frozenset()
 
 
 def enroll(
@@ -296,18 +300,19 @@ def _merged(before: Scope, declared: Declaration, origin: Origin) -> tuple[Machi
             machine = replace(machine, update_domain=known.update_domain)
         # What is kept is the API's to say; a file that says nothing takes nothing away.
         kept = machine.kept if origin is Origin.API else known.kept
-        presence = _presence(known, machine, origin)
+        is_seen = origin is Origin.CENSUS or machine.name in declared.seen
+        presence = _presence(known, machine, is_seen=is_seen)
         machines.append(replace(machine, origin=origin, presence=presence, kept=kept))
     machines += (replace(machine, origin=origin) for machine in wanted.values())
     return scopes.spread(machines, settled, count)
 
 
-def _presence(known: Machine, declared: Machine, origin: Origin) -> Presence:
+def _presence(known: Machine, declared: Machine, *, is_seen: bool) -> Presence:
     """Whether a machine is there, by one who has seen it; anybody else's word changes nothing.
 
     One that was preempted or terminated does not come back by being declared still.
     """
-    if origin is not Origin.CENSUS or known.presence is Presence.DELETED:
+    if not is_seen or known.presence is Presence.DELETED:
         return known.presence
     if known.presence is Presence.DEALLOCATED and declared.presence is Presence.STOPPED:
         # Both are off; only the record knows the difference.

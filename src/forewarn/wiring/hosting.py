@@ -147,6 +147,8 @@ class Hosting:
 
     def follow(self, assembly: Assembly) -> None:
         """Keep the fleet in step from now on."""
+        # Without a file at this start, what one declared before goes on to be as libvirt has it.
+        self._written = self._written or _remembered(assembly)
         self.look(assembly)
         self._following = self._threads.start("census", partial(self._follow, assembly))
 
@@ -223,12 +225,13 @@ class Hosting:
 
     def _completed(self, declared: Declaration) -> Declaration:
         scope = declared.scope
-        machines = tuple(self._with_facts(scope.id, machine) for machine in scope.machines)
-        return Declaration(replace(scope, machines=machines), declared.settled)
-
-    def _with_facts(self, scope: ScopeId, machine: Machine) -> Machine:
-        found = self.fabric.machine(scope, machine.name)
-        return machine if found is None else completed_by(machine, found)
+        facts = {m.name: self.fabric.machine(scope.id, m.name) for m in scope.machines}
+        machines = tuple(
+            machine if (found := facts[machine.name]) is None else completed_by(machine, found)
+            for machine in scope.machines
+        )
+        seen = frozenset(name for name, found in facts.items() if found is not None)
+        return Declaration(replace(scope, machines=machines), declared.settled, seen)
 
     def _own(self, assembly: Assembly, found: Sequence[Declaration]) -> tuple[Declaration, ...]:
         """What is the census's to declare: the machines that nobody else has."""
@@ -257,6 +260,19 @@ class Hosting:
         return admitted
 
 
+def _remembered(assembly: Assembly) -> tuple[Declaration, ...]:
+    """What a fleet file declared when one was in force last."""
+    found: list[Declaration] = []
+    for scope in assembly.directory.scopes():
+        ledger = assembly.board.ledger(scope)
+        known = () if ledger is None else ledger.scope.machines
+        machines = tuple(machine for machine in known if machine.origin is Origin.FILE)
+        if ledger is not None and machines:
+            settled = frozenset(machine.name for machine in machines)
+            found.append(Declaration(replace(ledger.scope, machines=machines), settled))
+    return tuple(found)
+
+
 def _holder(assembly: Assembly, address: str) -> Holder | None:
     """Who has an address in the fleet as it is."""
     caller = assembly.identities.owner(address)
@@ -277,6 +293,7 @@ def completed_by(machine: Machine, found: Machine) -> Machine:
         machine,
         addresses=addresses,
         host=found.host,
+        presence=found.presence,
         vm_id=machine.vm_id or found.vm_id,
         size=machine.size or found.size,
         zone=machine.zone or found.zone,
