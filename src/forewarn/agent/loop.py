@@ -74,20 +74,25 @@ class ThreadedApprovals:
 class Loop:
     """Keeps an agent at work, in the caller's thread, until it is stopped."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one parameter for each port
         self,
         client: Client,
         bell: Bell,
         now: Callable[[], datetime],
         make: Callable[[str, Approvals], Agent],
         pulse: Callable[[Report], None],
+        beat: Callable[[], None] = lambda: None,
     ) -> None:
-        """`make` makes the agent once the VM's name is known; `pulse` hears every new report."""
+        """`make` makes the agent once the VM's name is known; `pulse` hears every new report.
+
+        `beat` is called at least every half minute, while the document is being read and acted on.
+        """
         self._client = client
         self._bell = bell
         self._now = now
         self._make = make
         self._pulse = pulse
+        self._beat = beat
         self._stopped = threading.Event()
         self._document: Document | None = None
         self._report = Report(now())
@@ -113,6 +118,8 @@ class Loop:
                 agent = self._make(name, ThreadedApprovals(self._client, self._bell))
             wake, trouble = self._turn(agent, document)
             self._publish(agent, name, document, trouble)
+            if watcher.is_alive():
+                self._beat()
             now = self._now()
             self._bell.wait(min(wake - now if wake is not None else _BEAT, _BEAT))
         self._client.close()

@@ -36,9 +36,8 @@ def run(settings: Settings, environment: Mapping[str, str], *, is_dry: bool) -> 
     bell = Bell()
     with ExitStack() as stack:
         client = stack.enter_context(Client(settings.endpoint, name=settings.name))
-        loop = Loop(
-            client, bell, _now, _maker(settings, environment, bell, is_dry=is_dry), _pulse(systemd)
-        )
+        make = _maker(settings, environment, bell, is_dry=is_dry)
+        loop = Loop(client, bell, _now, make, _pulse(systemd), systemd.watchdog)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: loop.stop())
         systemd.ready("looking for the metadata service")
