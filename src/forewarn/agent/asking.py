@@ -114,7 +114,7 @@ def _in_hand(content: Mapping[str, object]) -> InHand:
             for phase, runs in phases.items()
         },
         is_approved=bool(content["approved"]),
-        is_over=bool(content["is_over"]),
+        is_over=bool(content["over"]),
         why=str(content["why"]),
     )
 
