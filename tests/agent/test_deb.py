@@ -369,7 +369,9 @@ def test_it_is_started_stopped_and_never_waited_for_in_a_boot(
         machine.run("rm -f /run/told")
         status, said = machine.run(line)
         assert status == 0, said
-        return machine.run("grep forewarn-agent.service /run/told")[1].splitlines()
+        return machine.run("grep -E '(start|stop) forewarn-agent.service' /run/told")[
+            1
+        ].splitlines()
 
     [started] = told(f"dpkg -i {package}")
     [restarted] = told(f"dpkg -i {package}")
