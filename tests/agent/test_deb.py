@@ -375,7 +375,7 @@ def test_it_is_started_stopped_and_never_waited_for_in_a_boot(
 
     [started] = told(f"dpkg -i {package}")
     [restarted] = told(f"dpkg -i {package}")
-    [stopped] = told("dpkg -r forewarn-agent")
+    [stopped] = told("dpkg -P forewarn-agent")
     machine.run("touch /run/booting")
     [begun] = told(f"dpkg -i {package}")
     machine.run("printf '#!/bin/sh\\nexit 101\\n' > /usr/sbin/policy-rc.d")
