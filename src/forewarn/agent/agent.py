@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import signal
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -11,9 +12,9 @@ from typing import Final, Protocol
 
 from forewarn.agent import cases, rules
 from forewarn.agent.casebook import Casebook
-from forewarn.agent.cases import Act, Begin, Case, Sight, Stop
+from forewarn.agent.cases import Act, Begin, Case, Result, Sight, Stop
 from forewarn.agent.hooks import Hook, Phase, variables
-from forewarn.agent.news import Kind, News, news_of
+from forewarn.agent.news import Kind, News, ended, news_of
 from forewarn.agent.rules import OnFailure, Peers, Readiness, Rule, Verdict
 from forewarn.agent.runs import Runs
 from forewarn.client.documents import Event
@@ -97,6 +98,7 @@ class Agent:
         self._document: dict[str, Event] | None = None
         self._asked: set[str] = set()
         self._again: dict[str, datetime] = {}
+        self._ended: Counter[tuple[Phase, Result]] = Counter()
         for case in self._cases.values():
             _log.info("event %s is taken up again: %s", case.event.id, case.event.type)
 
@@ -104,6 +106,11 @@ class Agent:
     def cases(self) -> Mapping[str, Case]:
         """What is in hand, by the event's id."""
         return dict(self._cases)
+
+    @property
+    def ended(self) -> Mapping[tuple[Phase, Result], int]:
+        """How many runs are over since this agent is at work, and how they ended."""
+        return dict(self._ended)
 
     def see(self, events: tuple[Event, ...]) -> None:
         """Take in a whole document."""
@@ -230,6 +237,10 @@ class Agent:
         self._cases[case.event.id] = case
         for news in news_of(before, case, self._desires.name):
             self._tell(news)
+        if before is not None:
+            self._ended.update(
+                (phase, run.result) for phase, run in ended(before, case) if run.result
+            )
         has_failed = case.readiness is Readiness.FAILED
         if has_failed and (before is None or before.readiness is not Readiness.FAILED):
             self._alert(case)

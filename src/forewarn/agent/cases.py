@@ -88,6 +88,8 @@ class Case:
     approved: datetime | None = None
     # Why the approval was refused, if it was.
     refused: str | None = None
+    # Since when `prepare` is over.
+    prepared: datetime | None = None
 
     def runs(self, phase: Phase) -> Runs:
         return self.phases.get(phase, ())
@@ -189,7 +191,7 @@ def advance(case: Case, sight: Sight) -> Advance:
         runs = tuple(_stopped(case, phase, sight, acts))
         runs = _begun(replace_runs(case, phase, runs), phase, sight, acts)
         case = replace_runs(case, phase, runs)
-    return Advance(case, tuple(acts))
+    return Advance(_timed(case, sight), tuple(acts))
 
 
 def wake(case: Case, now: datetime) -> datetime | None:
@@ -377,6 +379,12 @@ def _begun(case: Case, phase: Phase, sight: Sight, acts: list[Act]) -> Runs:
             return (*runs[:number], begun, *runs[number + 1 :])
         break
     return runs
+
+
+def _timed(case: Case, sight: Sight) -> Case:
+    if case.readiness is Readiness.UNDER_WAY:
+        return replace(case, prepared=None)
+    return case if case.prepared is not None else replace(case, prepared=sight.now)
 
 
 def _are_over(runs: Runs) -> bool:

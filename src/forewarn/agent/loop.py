@@ -9,14 +9,16 @@ from __future__ import annotations
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
 from forewarn.agent.agent import Agent, Approvals
-from forewarn.agent.reports import Report
+from forewarn.agent.cases import Case
+from forewarn.agent.reports import Counts, Report
+from forewarn.agent.rules import Verdict
 from forewarn.client import Client, Event
 from forewarn.client.documents import Document
 from forewarn.errors import ForewarnError, Unavailable
@@ -25,8 +27,12 @@ from forewarn.errors import ForewarnError, Unavailable
 _WITHIN: Final = timedelta(seconds=150)
 # How soon a turn is tried again that failed because nothing could be written down.
 _RETRY: Final = timedelta(seconds=1)
-# A report is never older than this.
-_BEAT: Final = timedelta(seconds=30)
+# A report is never older than this, nor is trouble noticed later.
+_BEAT: Final = timedelta(seconds=5)
+# An agent that has not been at work for so long never will be.
+_LATE: Final = timedelta(seconds=60)
+
+_UNSEEN: Final = Verdict(approves=False, why="nobody has seen yet what has become of it")
 
 _log: Final = logging.getLogger("forewarn.agent")
 
@@ -81,8 +87,12 @@ class Loop:
         now: Callable[[], datetime],
         make: Callable[[str, Approvals], Agent],
         pulse: Callable[[Report], None],
+        known: tuple[Case, ...] = (),
     ) -> None:
-        """`make` makes the agent once the VM's name is known; `pulse` hears every new report."""
+        """`make` makes the agent once the VM's name is known; `pulse` hears every report.
+
+        `known` are the cases that were written down before, until the agent has seen for itself.
+        """
         self._client = client
         self._bell = bell
         self._now = now
@@ -90,12 +100,29 @@ class Loop:
         self._pulse = pulse
         self._stopped = threading.Event()
         self._document: Document | None = None
-        self._report = Report(now())
+        self._known = tuple((case, _UNSEEN) for case in known)
+        self._report = Report(now(), cases=self._known, is_settled=False)
+        self._agent: Agent | None = None
+        self._is_settled = False
+        self._worked = time.monotonic()
+        self._watcher = threading.Thread(target=self._watch, name="watch", daemon=True)
 
     @property
     def report(self) -> Report:
         """How the agent is now."""
         return self._report
+
+    @property
+    def counts(self) -> Counts:
+        """What was counted up to now."""
+        ended = {} if self._agent is None else self._agent.ended
+        return Counts(ended, self._client.tally)
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether the document is being read, and looked at."""
+        is_late = time.monotonic() - self._worked > _LATE.total_seconds()
+        return self._watcher.is_alive() and not is_late
 
     def stop(self) -> None:
         """End the work; hooks go on, and the next agent takes them up. From any thread, or a signal."""
@@ -104,19 +131,17 @@ class Loop:
 
     def run(self) -> None:
         """Work until `stop`. Raises: Unavailable, if the casebook cannot be read at first."""
-        watcher = threading.Thread(target=self._watch, name="watch", daemon=True)
-        watcher.start()
-        agent: Agent | None = None
+        self._watcher.start()
         while not self._stopped.is_set():
             document, name = self._document, self._client.known_name
-            if agent is None and name is not None:
-                agent = self._make(name, ThreadedApprovals(self._client, self._bell))
-            wake, trouble = self._turn(agent, document)
-            self._publish(agent, name, document, trouble)
+            if self._agent is None and name is not None:
+                self._agent = self._make(name, ThreadedApprovals(self._client, self._bell))
+            wake, trouble = self._turn(self._agent, document)
+            self._publish(self._agent, name, document, trouble)
             now = self._now()
             self._bell.wait(min(wake - now if wake is not None else _BEAT, _BEAT))
         self._client.close()
-        watcher.join()
+        self._watcher.join()
 
     def _watch(self) -> None:
         for document in self._client.documents():
@@ -130,18 +155,26 @@ class Loop:
             return None, None
         agent.see(document.events)
         try:
-            return agent.turn(self._now()), None
+            wake = agent.turn(self._now())
         except Unavailable as error:
             _log.error("nothing can be done: %s", error)
             return self._now() + _RETRY, str(error)
+        self._is_settled = True
+        return wake, None
 
     def _publish(
         self, agent: Agent | None, name: str | None, document: Document | None, trouble: str | None
     ) -> None:
-        in_hand = () if agent is None else tuple(agent.cases.values())
-        verdicts = () if agent is None else tuple((case, agent.verdict(case)) for case in in_hand)
-        report = Report(self._now(), name, document, verdicts, trouble or self._client.trouble)
-        changed = replace(report, at=self._report.at) != self._report
-        self._report = report
-        if changed:
-            self._pulse(report)
+        in_hand = self._known
+        if agent is not None:
+            in_hand = tuple((case, agent.verdict(case)) for case in agent.cases.values())
+        self._report = Report(
+            self._now(),
+            name,
+            document,
+            in_hand,
+            trouble or self._client.trouble,
+            is_settled=self._is_settled,
+        )
+        self._worked = time.monotonic()
+        self._pulse(self._report)

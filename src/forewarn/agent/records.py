@@ -25,6 +25,7 @@ def dump_case(case: Case) -> bytes:
             "is_over": case.is_over,
             "approved": _dump_instant(case.approved),
             "refused": case.refused,
+            "prepared": _dump_instant(case.prepared),
         },
         indent=1,
     ).encode()
@@ -45,6 +46,7 @@ def load_case(content: bytes) -> Case:
             is_over=record["is_over"],
             approved=_load_instant(record["approved"]),
             refused=record["refused"],
+            prepared=_load_instant(record.get("prepared")),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise Malformed(f"not a case of the agent: {error!r}") from error
