@@ -80,24 +80,27 @@ class ThreadedApprovals:
 class Loop:
     """Keeps an agent at work, in the caller's thread, until it is stopped."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one parameter for each port
         self,
         client: Client,
         bell: Bell,
         now: Callable[[], datetime],
         make: Callable[[str, Approvals], Agent],
         pulse: Callable[[Report], None],
+        beat: Callable[[], None] = lambda: None,
         known: tuple[Case, ...] = (),
     ) -> None:
         """`make` makes the agent once the VM's name is known; `pulse` hears every report.
 
-        `known` are the cases that were written down before, until the agent has seen for itself.
+        `beat` is called every few seconds, while the document is being read and acted on. `known` are
+        the cases that were written down before, until the agent has seen for itself.
         """
         self._client = client
         self._bell = bell
         self._now = now
         self._make = make
         self._pulse = pulse
+        self._beat = beat
         self._stopped = threading.Event()
         self._document: Document | None = None
         self._known = tuple((case, _UNSEEN) for case in known)
@@ -138,6 +141,8 @@ class Loop:
                 self._agent = self._make(name, ThreadedApprovals(self._client, self._bell))
             wake, trouble = self._turn(self._agent, document)
             self._publish(self._agent, name, document, trouble)
+            if self._watcher.is_alive():
+                self._beat()
             now = self._now()
             self._bell.wait(min(wake - now if wake is not None else _BEAT, _BEAT))
         self._client.close()

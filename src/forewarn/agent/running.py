@@ -55,7 +55,8 @@ def run(settings: Settings, environment: Mapping[str, str], *, is_dry: bool) -> 
         client = stack.enter_context(Client(settings.endpoint, name=settings.name))
         make = _maker(settings, environment, bell, casebook, tell, is_dry=is_dry)
         pulse = _pulse(systemd, tell)
-        loop = Loop(client, bell, _now, make, pulse, known=tuple(casebook.cases()))
+        known = tuple(casebook.cases())
+        loop = Loop(client, bell, _now, make, pulse, systemd.watchdog, known)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: loop.stop())
         if settings.listen:
