@@ -35,14 +35,17 @@ class Bell:
     """Wakes who waits; may be rung by any thread, also before anybody waits."""
 
     def __init__(self) -> None:
-        self._rung = threading.Event()
+        # Unlike other locks, what a signal does in the midst of `wait` cannot block it.
+        self._rings: queue.SimpleQueue[None] = queue.SimpleQueue()
 
     def ring(self) -> None:
-        self._rung.set()
+        self._rings.put(None)
 
     def wait(self, length: timedelta) -> None:
-        self._rung.wait(max(length.total_seconds(), 0))
-        self._rung.clear()
+        with suppress(queue.Empty):
+            self._rings.get(timeout=max(length.total_seconds(), 0))
+            while True:
+                self._rings.get_nowait()
 
 
 class ThreadedApprovals:
@@ -126,9 +129,10 @@ class Loop:
     def _turn(
         self, agent: Agent | None, document: Document | None
     ) -> tuple[datetime | None, str | None]:
-        if agent is None or document is None:
+        if agent is None:
             return None, None
-        agent.see(document.events)
+        if document is not None:
+            agent.see(document.events)
         try:
             return agent.turn(self._now()), None
         except Unavailable as error:
