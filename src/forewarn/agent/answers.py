@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
@@ -17,8 +17,6 @@ NOT_FOUND: Final = 404
 UNAVAILABLE: Final = 503
 TEXT: Final = "text/plain; charset=utf-8"
 JSON: Final = "application/json"
-
-PATHS: Final = ("/healthz", "/readyz", "/drainz", "/metrics", "/events")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +33,7 @@ class Look:
     """What there is to be told of."""
 
     report: Report
-    counts: Counts = Counts()
+    counts: Counts = field(default_factory=Counts)
     # Whether the agent does its rounds.
     is_at_work: bool = True
 
@@ -47,30 +45,48 @@ def answer(target: str, look: Look, is_healthy: Callable[[], bool]) -> Reply:
         wanted = parse_qs(parts.query, keep_blank_values=True)
     except ValueError:
         return Reply(BAD_REQUEST, "not a target\n")
-    report = look.report
-    match parts.path:
-        case "/healthz" if look.is_at_work:
-            return Reply(OK, "at work\n")
-        case "/healthz":
-            return Reply(UNAVAILABLE, f"not at work since {report.at:%Y-%m-%dT%H:%M:%SZ}\n")
-        case "/readyz" if "event" in wanted:
-            return _ready_for(report, wanted["event"][0])
-        case "/readyz":
-            return _ready(report, is_healthy)
-        case "/drainz":
-            return Reply(UNAVAILABLE, "drained\n") if report.is_drained else Reply(OK, "in use\n")
-        case "/metrics":
-            return Reply(OK, metrics.render(report, look.counts), metrics.CONTENT_TYPE)
-        case "/events":
-            return Reply(OK, json.dumps(dump_report(report), indent=1) + "\n", JSON)
-        case _:
-            return Reply(NOT_FOUND, f"nothing is here: ask for {', '.join(PATHS)}\n")
+    if parts.path == "/readyz":
+        event_id = wanted.get("event")
+        return (
+            _ready(look.report, is_healthy) if event_id is None else _ready_for(look, event_id[0])
+        )
+    tell = _TELLERS.get(parts.path)
+    if tell is None:
+        return Reply(NOT_FOUND, f"nothing is here: ask for {', '.join(PATHS)}\n")
+    return tell(look)
 
 
-def _ready_for(report: Report, event_id: str) -> Reply:
+def _alive(look: Look) -> Reply:
+    if look.is_at_work:
+        return Reply(OK, "at work\n")
+    return Reply(UNAVAILABLE, f"not at work since {look.report.at:%Y-%m-%dT%H:%M:%SZ}\n")
+
+
+def _drained(look: Look) -> Reply:
+    return Reply(UNAVAILABLE, "drained\n") if look.report.is_drained else Reply(OK, "in use\n")
+
+
+def _metrics(look: Look) -> Reply:
+    return Reply(OK, metrics.render(look.report, look.counts), metrics.CONTENT_TYPE)
+
+
+def _events(look: Look) -> Reply:
+    return Reply(OK, json.dumps(dump_report(look.report), indent=1) + "\n", JSON)
+
+
+_TELLERS: Final[Mapping[str, Callable[[Look], Reply]]] = {
+    "/healthz": _alive,
+    "/drainz": _drained,
+    "/metrics": _metrics,
+    "/events": _events,
+}
+PATHS: Final = ("/readyz", *_TELLERS)
+
+
+def _ready_for(look: Look, event_id: str) -> Reply:
     if not event_id:
         return Reply(BAD_REQUEST, "write /readyz?event=ID\n")
-    if report.is_ready_for(event_id):
+    if look.report.is_ready_for(event_id):
         return Reply(OK, "ready\n")
     return Reply(UNAVAILABLE, "not ready for that event\n")
 

@@ -133,7 +133,7 @@ class ReportServer:
             return Reply(405, "only GET is answered here\n"), True
         try:
             return self._answer(target), method == "GET"
-        except Exception:
+        except Exception:  # noqa: BLE001 - logged
             # Whatever it is, it must not be the end of an agent that has hooks to run.
             _log.exception("GET %s could not be answered", target)
             return Reply(500, "this is a bug: the agent's log has it\n"), True

@@ -10,13 +10,14 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Final
 
 from forewarn.agent.agent import Agent, Approvals
-from forewarn.agent.cases import Case
+from forewarn.agent.cases import Case, Result
+from forewarn.agent.hooks import Phase
 from forewarn.agent.reports import Counts, Report
 from forewarn.agent.rules import Verdict
 from forewarn.client import Client, Event
@@ -41,14 +42,17 @@ class Bell:
     """Wakes who waits; may be rung by any thread, also before anybody waits."""
 
     def __init__(self) -> None:
-        self._rung = threading.Event()
+        # Unlike other locks, what a signal does in the midst of `wait` cannot block it.
+        self._rings: queue.SimpleQueue[None] = queue.SimpleQueue()
 
     def ring(self) -> None:
-        self._rung.set()
+        self._rings.put(None)
 
     def wait(self, length: timedelta) -> None:
-        self._rung.wait(max(length.total_seconds(), 0))
-        self._rung.clear()
+        with suppress(queue.Empty):
+            self._rings.get(timeout=max(length.total_seconds(), 0))
+            while True:
+                self._rings.get_nowait()
 
 
 class ThreadedApprovals:
@@ -106,6 +110,7 @@ class Loop:
         self._known = tuple((case, _UNSEEN) for case in known)
         self._report = Report(now(), cases=self._known, is_settled=False)
         self._agent: Agent | None = None
+        self._ended: Mapping[tuple[Phase, Result], int] = {}
         self._is_settled = False
         self._worked = time.monotonic()
         self._watcher = threading.Thread(target=self._watch, name="watch", daemon=True)
@@ -118,8 +123,7 @@ class Loop:
     @property
     def counts(self) -> Counts:
         """What was counted up to now."""
-        ended = {} if self._agent is None else self._agent.ended
-        return Counts(ended, self._client.tally)
+        return Counts(self._ended, self._client.tally)
 
     @property
     def is_at_work(self) -> bool:
@@ -156,15 +160,16 @@ class Loop:
     def _turn(
         self, agent: Agent | None, document: Document | None
     ) -> tuple[datetime | None, str | None]:
-        if agent is None or document is None:
+        if agent is None:
             return None, None
-        agent.see(document.events)
+        if document is not None:
+            agent.see(document.events)
         try:
             wake = agent.turn(self._now())
         except Unavailable as error:
             _log.error("nothing can be done: %s", error)
             return self._now() + _RETRY, str(error)
-        self._is_settled = True
+        self._is_settled = document is not None
         return wake, None
 
     def _publish(
@@ -173,6 +178,7 @@ class Loop:
         in_hand = self._known
         if agent is not None:
             in_hand = tuple((case, agent.verdict(case)) for case in agent.cases.values())
+            self._ended = agent.ended
         self._report = Report(
             self._now(),
             name,

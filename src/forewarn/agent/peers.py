@@ -184,7 +184,7 @@ class AskedNeighborhood:
                 inquiry = self._pending.popleft()
             try:
                 is_yes = self._ask(inquiry)
-            except Exception:
+            except Exception:  # noqa: BLE001 - logged
                 # A name that no resolver takes, say: it must not be the end of all questions.
                 _log.exception("peer %s could not be asked", inquiry.peer)
                 is_yes = False

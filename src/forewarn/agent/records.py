@@ -19,6 +19,7 @@ def dump_case(case: Case) -> bytes:
             "event": dump_event(case.event),
             "opened": case.opened.isoformat(),
             "boot": case.boot,
+            "not_before": _dump_instant(case.not_before),
             "phases": {
                 phase.value: [_dump_run(run) for run in runs] for phase, runs in case.phases.items()
             },
@@ -39,6 +40,7 @@ def load_case(content: bytes) -> Case:
             event=load_event(record["event"]),
             opened=datetime.fromisoformat(record["opened"]),
             boot=record["boot"],
+            not_before=_load_instant(record["not_before"]),
             phases={
                 Phase(phase): tuple(map(_load_run, runs))
                 for phase, runs in record["phases"].items()

@@ -61,7 +61,7 @@ class Counts:
     """What was counted since the agent is at work."""
 
     ended: Mapping[tuple[Phase, Result], int] = field(default_factory=dict)
-    requests: Tally = Tally()
+    requests: Tally = field(default_factory=Tally)
 
 
 def _is_drained(case: Case) -> bool:

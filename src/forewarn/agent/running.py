@@ -70,7 +70,7 @@ def run(settings: Settings, environment: Mapping[str, str], *, is_dry: bool) -> 
         _log.info("stopped; hooks that run go on")
 
 
-def _maker(  # noqa: PLR0913 - one parameter for each part
+def _maker(
     settings: Settings,
     environment: Mapping[str, str],
     bell: Bell,
