@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -34,7 +34,7 @@ EVENT: Final = {
     "DurationInSeconds": -1,
     "Description": "",
 }
-IN_HAND: Final = {
+IN_HAND: Final[dict[str, Any]] = {
     "name": "web-0",
     "trouble": "the disk is full",
     "events": [
@@ -48,7 +48,7 @@ IN_HAND: Final = {
                 ]
             },
             "approved": None,
-            "over": False,
+            "is_over": False,
             "why": "the hooks are not over",
         }
     ],
@@ -184,17 +184,16 @@ def test_a_test_runs_the_hooks_of_every_phase(
 
     assert main([*words, "--duration", "9s", "--limit", "30s"]) == 0
 
-    assert capfd.readouterr().out.splitlines() == [
+    told = capfd.readouterr()
+    assert told.err == "prepare Reboot User 9\nstarted Reboot User 9\nundo Reboot User 9\n"
+    assert told.out.splitlines() == [
         "a Reboot is played to web-0: hooks are really run, nothing is approved",
         "prepare   10-x begins, and may take 30s",
-        "prepare Reboot User 9",
         "prepare   10-x is ready",
         "approval  it would be approved: the hooks are over, and it is ready",
         "started   10-x begins, and may take 30s",
-        "started Reboot User 9",
         "started   10-x is ready",
         "undo      10-x begins, and may take 30s",
-        "undo Reboot User 9",
         "undo      10-x is ready",
         "all is well",
     ]
@@ -264,9 +263,9 @@ def test_a_test_in_which_nothing_was_to_be_done_undoes_nothing(
 
     assert main(["test", "Reboot", "--config", settled(tmp_path)]) == 0
 
-    told = capfd.readouterr().out
-    assert "prepare   10-idle had nothing to do" in told
-    assert "undone" not in told.splitlines()
+    told = capfd.readouterr()
+    assert "prepare   10-idle had nothing to do" in told.out
+    assert told.err == ""
 
 
 def test_a_test_is_for_this_vm(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -284,6 +283,7 @@ def test_a_test_that_is_interrupted_undoes_what_it_did(tmp_path: Path) -> None:
     with subprocess.Popen(
         [*words, "--config", settled(tmp_path)],
         stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
         env={**os.environ, "PYTHONPATH": SOURCE},
     ) as process:
@@ -427,7 +427,10 @@ def test_an_event_that_is_gone_is_being_undone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     [event] = IN_HAND["events"]
-    gone = {**IN_HAND, "events": [{**event, "over": True, "approved": "2026-11-15T22:00:00Z"}] * 2}  # type: ignore[dict-item]
+    gone = {
+        **IN_HAND,
+        "events": [{**event, "is_over": True, "approved": "2026-11-15T22:00:00Z"}] * 2,
+    }
     with answering(json.dumps(gone).encode()) as place:
         assert main(["status", "--config", settled(tmp_path, f'listen = "{place}"')]) == 0
 
@@ -501,6 +504,42 @@ def test_the_agent_works_until_it_is_stopped(
     assert process.returncode == 0
     assert event.approved_by == "web-0", log
     assert "made ready" in log
+
+
+def test_an_agent_at_work_is_asked(
+    tmp_path: Path, scheduled_events: ScheduledEvents, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put(tmp_path / "hooks.d/prepare/10-bad", "exit 3")
+    with answering(b"") as place:
+        pass
+    listen = f'listen = "{place}"'
+    file = settled(tmp_path, f'endpoint = "{scheduled_events.url}"', listen)
+    event = scheduled_events.reboot("web-0")
+    with subprocess.Popen(
+        [sys.executable, "-m", "forewarn.agent", "--config", file],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": SOURCE},
+    ) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "failed with status 3" in line:
+                break
+        end = time.monotonic() + SECONDS_MAX
+        text = ""
+        while "failed" not in text and time.monotonic() < end:
+            assert main(["status", "--config", file]) == 0
+            text = capsys.readouterr().out
+        assert main(["explain", event.id, "--config", file]) == 0
+        explained = capsys.readouterr().out
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=SECONDS_MAX)
+
+    assert text.startswith(f"web-0: 1 event in hand\n\nReboot {event.id.upper()}, Scheduled, of ")
+    assert text.endswith(
+        "prepare   10-bad is over: failed (status 3)\napproval  not given: a hook failed\n"
+    )
+    assert explained.endswith(text.split(" takes an unknown time\n")[-1])
 
 
 def test_a_dry_run_only_tells(tmp_path: Path, scheduled_events: ScheduledEvents) -> None:
