@@ -92,6 +92,7 @@ class Loop:
         make: Callable[[str, Approvals], Agent],
         pulse: Callable[[Report], None],
         beat: Callable[[], None] = lambda: None,
+        *,
         known: tuple[Case, ...] = (),
     ) -> None:
         """`make` makes the agent once the VM's name is known; `pulse` hears every report.

@@ -56,7 +56,7 @@ def run(settings: Settings, environment: Mapping[str, str], *, is_dry: bool) -> 
         make = _maker(settings, environment, bell, casebook, tell, is_dry=is_dry)
         pulse = _pulse(systemd, tell)
         known = tuple(casebook.cases())
-        loop = Loop(client, bell, _now, make, pulse, systemd.watchdog, known)
+        loop = Loop(client, bell, _now, make, pulse, systemd.watchdog, known=known)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: loop.stop())
         if settings.listen:
