@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -298,6 +300,23 @@ def test_the_answer_is_kept_for_a_moment_for_whoever_asks(tmp_path: Path) -> Non
     assert answers == {False}
     assert len(asked.read_text().split()) < 20
     assert Health(None, {}).is_well()
+
+
+# -- what it costs -------------------------------------------------------------------------------
+
+
+def test_an_idle_agent_carries_nothing_that_it_does_not_need() -> None:
+    """TLS, OpenSSL's hashes, asyncio and Python's own server would each make it larger by a fifth."""
+    program = (
+        "import sys; import forewarn.agent.main; print(*({'ssl', '_hashlib', 'asyncio', 'http.server', "
+        "'http.client', 'urllib.request', 'apprise'} & set(sys.modules)))"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout == "\n"
 
 
 # -- a real agent --------------------------------------------------------------------------------

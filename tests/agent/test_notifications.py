@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 import pytest
 
@@ -252,7 +252,7 @@ def test_what_waits_is_told_before_the_end() -> None:
 class Tls:
     """A receiver with a certificate that only who was told so trusts."""
 
-    def __enter__(self) -> Tls:
+    def __enter__(self) -> Self:
         self.received: list[bytes] = []
         tls = self
 

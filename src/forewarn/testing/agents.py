@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -30,7 +29,7 @@ class AgentProcess:
         listen: str = "127.0.0.1:0",
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """`more` is the rest of the agent's file, of which each table comes after all single members."""
+        """`more` is the rest of the agent's file, and `environment` all of the process's, if not ours."""
         self.directory = directory
         directory.mkdir(parents=True, exist_ok=True)
         self.file = directory / "agent.toml"
@@ -40,7 +39,7 @@ class AgentProcess:
             encoding="utf-8",
         )
         self.log: list[str] = []
-        self._environment = {**os.environ, **(environment or {})}
+        self._environment = environment
         self._news = threading.Condition()
         self._process: subprocess.Popen[str] | None = None
         self._reader: threading.Thread | None = None
@@ -66,11 +65,11 @@ class AgentProcess:
 
     def start(self) -> None:
         """Start it, and have its log read."""
-        self._process = subprocess.Popen(
+        self._process = subprocess.Popen(  # noqa: S603 - the agent itself
             [sys.executable, "-m", "forewarn.agent", "run", "--config", str(self.file)],
             stderr=subprocess.PIPE,
             text=True,
-            env={**self._environment, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            env=self._environment,
         )
         self._reader = threading.Thread(target=self._read, args=(self._process,), daemon=True)
         self._reader.start()
