@@ -21,9 +21,12 @@ from forewarn.agent import deliveries, notifications
 from forewarn.agent.news import TROUBLE_PATIENCE, Kind, News, Spell
 from forewarn.agent.notifications import QUEUE_SIZE_MAX, Notifications
 from forewarn.agent.posting import post
+from forewarn.agent.reports import Report
+from forewarn.agent.running import pulsing
 from forewarn.agent.settings import Notification, parse_settings
 from forewarn.client.documents import SCHEDULED, Event
 from forewarn.errors import Malformed, Refused, Unavailable
+from forewarn.systemd import Systemd
 from forewarn.testing.agents import AgentProcess
 from forewarn.testing.authorities import local_tls
 from forewarn.testing.receivers import Received, Receiver
@@ -96,6 +99,20 @@ def test_trouble_is_told_after_a_while_once_and_when_it_is_over() -> None:
     assert told == [
         (TROUBLE_PATIENCE.seconds, "in trouble for 1 min: no answer"),
         (100, "scheduled events can be read again"),
+    ]
+
+
+def test_everybody_hears_of_trouble_that_lasts() -> None:
+    told: list[News] = []
+    seconds = 0
+    pulse = pulsing(Systemd(None), told.append, lambda: timedelta(seconds=seconds))
+
+    for seconds, trouble in ((0, "no answer"), (30, "no answer"), (90, "reset"), (95, None)):  # noqa: B007 - the clock's
+        pulse(Report(datetime(2026, 3, 1, tzinfo=UTC), "web-0", trouble=trouble))
+
+    assert [(news.kind, news.name, news.event, news.what) for news in told] == [
+        (Kind.TROUBLE, "web-0", None, "in trouble for 1 min: reset"),
+        (Kind.TROUBLE, "web-0", None, "scheduled events can be read again"),
     ]
 
 
