@@ -55,9 +55,12 @@ def parse_address(text: str) -> tuple[str, int]:
 class ReportServer:
     """Answers GETs, in threads of its own, from when it is entered until it is left."""
 
-    def __init__(self, address: str, answer: Callable[[str], Reply]) -> None:
+    def __init__(
+        self, address: str, answer: Callable[[str], Reply], *, patience: float = PATIENCE
+    ) -> None:
         """Listen, and take nobody in yet. Raises: Malformed, Unavailable."""
         self._answer = answer
+        self._patience = patience
         self._socket = _listening(address)
         self._closed = threading.Event()
         self._room = threading.Semaphore(CONNECTIONS_MAX)
@@ -104,7 +107,7 @@ class ReportServer:
     def _serve(self, connection: socket.socket) -> None:
         try:
             with connection, suppress(OSError):
-                self._converse(connection, time.monotonic() + PATIENCE)
+                self._converse(connection, time.monotonic() + self._patience)
         finally:
             self._room.release()
 
@@ -113,7 +116,7 @@ class ReportServer:
         if head is None:
             return
         reply, has_body = self._reply(head)
-        connection.settimeout(PATIENCE)
+        connection.settimeout(self._patience)
         connection.sendall(_dumped(reply, has_body=has_body))
         connection.shutdown(socket.SHUT_WR)
         connection.settimeout(_LINGER)
@@ -154,7 +157,8 @@ def _listening(address: str) -> socket.socket:
             if error.errno == errno.EADDRINUSE
             else "have `listen` name an address of this VM"
         )
-        why = error.strerror or str(error)
+        # Python says again which address that is.
+        why = (error.strerror or str(error)).partition(" (while")[0]
         raise Unavailable(f'cannot listen at {address}: {why}: {remedy}, or "" for none') from error
 
 

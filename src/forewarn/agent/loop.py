@@ -92,6 +92,7 @@ class Loop:
         make: Callable[[str, Approvals], Agent],
         pulse: Callable[[Report], None],
         beat: Callable[[], None] = lambda: None,
+        *,
         known: tuple[Case, ...] = (),
     ) -> None:
         """`make` makes the agent once the VM's name is known; `pulse` hears every report.
@@ -128,8 +129,9 @@ class Loop:
     @property
     def is_at_work(self) -> bool:
         """Whether the document is being read, and looked at."""
+        has_begun = self._watcher.ident is not None
         is_late = time.monotonic() - self._worked > _LATE.total_seconds()
-        return self._watcher.is_alive() and not is_late
+        return not is_late and (self._watcher.is_alive() or not has_begun)
 
     def stop(self) -> None:
         """End the work; hooks go on, and the next agent takes them up. From any thread, or a signal."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from hashlib import sha256
 from typing import Final
 
 from forewarn.agent.hooks import Phase
@@ -15,6 +14,9 @@ def file_name(event_id: str) -> str:
     """An event's name as a file's. Ids are UUIDs; but it is not us who write the document."""
     if _PLAIN.fullmatch(event_id):
         return event_id
+    # OpenSSL comes along, which would make every agent larger by a fifth.
+    from hashlib import sha256  # noqa: PLC0415
+
     # No plain one has this sign, and no two of these are alike.
     return f"_{sha256(event_id.encode(errors='surrogatepass')).hexdigest()}"
 

@@ -7,7 +7,7 @@ import os
 import signal
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -54,9 +54,9 @@ def run(settings: Settings, environment: Mapping[str, str], *, is_dry: bool) -> 
         tell = _teller(stack.enter_context(Notifications(receivers)))
         client = stack.enter_context(Client(settings.endpoint, name=settings.name))
         make = _maker(settings, environment, bell, casebook, tell, is_dry=is_dry)
-        pulse = _pulse(systemd, tell)
+        pulse = pulsing(systemd, tell)
         known = tuple(casebook.cases())
-        loop = Loop(client, bell, _now, make, pulse, systemd.watchdog, known)
+        loop = Loop(client, bell, _now, make, pulse, systemd.watchdog, known=known)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: loop.stop())
         if settings.listen:
@@ -136,13 +136,16 @@ def _teller(notifications: Notifications) -> Callable[[News], None]:
     return tell
 
 
-def _pulse(systemd: Systemd, tell: Callable[[News], None]) -> Callable[[Report], None]:
+def pulsing(
+    systemd: Systemd, tell: Callable[[News], None], clock: Callable[[], timedelta] = elapsed
+) -> Callable[[Report], None]:
+    """Who hears every report: systemd is told the state, and everybody of trouble that lasts."""
     spell = Spell()
     said = ""
 
     def pulse(report: Report) -> None:
         nonlocal spell, said
-        spell, what = spell.after(report.trouble, elapsed())
+        spell, what = spell.after(report.trouble, clock())
         if what is not None:
             tell(News(Kind.TROUBLE, report.name or "this VM", None, what))
         count = sum(not case.is_over for case, _ in report.cases)
