@@ -175,7 +175,7 @@ def test_the_table_of_approvals_is_true() -> None:
     assert len(seen) == len(Approve) * len(OnFailure) * len(WithoutHooks)
 
 
-def told(cell: str, kind: type[OnFailure] | type[WithoutHooks]) -> list[str]:
+def told(cell: str, kind: type[OnFailure | WithoutHooks]) -> list[str]:
     return [str(one.value) for one in kind] if cell == "any" else re.findall(r"`([^`]+)`", cell)
 
 

@@ -84,7 +84,7 @@ class ThreadedApprovals:
 class Loop:
     """Keeps an agent at work, in the caller's thread, until it is stopped."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one parameter for each port
         self,
         client: Client,
         bell: Bell,
