@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -540,6 +541,42 @@ def test_an_agent_at_work_is_asked(
         "prepare   10-bad is over: failed (status 3)\napproval  not given: a hook failed\n"
     )
     assert explained.endswith(text.split(" takes an unknown time\n")[-1])
+
+
+def test_systemd_is_told_that_it_lives_and_journald_how_bad_it_is(
+    tmp_path: Path, scheduled_events: ScheduledEvents
+) -> None:
+    put(tmp_path / "hooks.d/prepare/10-bad", "exit 3")
+    file = settled(tmp_path, f'endpoint = "{scheduled_events.url}"', 'listen = ""')
+    scheduled_events.reboot("web-0")
+    heard: list[str] = []
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        manager.settimeout(SECONDS_MAX)
+        with subprocess.Popen(
+            [sys.executable, "-m", "forewarn.agent", "--config", file],
+            stderr=subprocess.PIPE,
+            text=True,
+            env={
+                **os.environ,
+                "PYTHONPATH": SOURCE,
+                "NOTIFY_SOCKET": str(tmp_path / "notify"),
+                "JOURNAL_STREAM": "8:1",
+            },
+        ) as process:
+            while "WATCHDOG=1" not in heard or "STATUS=1 events in hand" not in heard:
+                heard.append(manager.recv(4096).decode())
+            assert process.stderr is not None
+            log = ""
+            while "failed with status 3" not in log:
+                log = process.stderr.readline()
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=SECONDS_MAX)
+        while "STOPPING=1" not in heard[-1]:
+            heard.append(manager.recv(4096).decode())
+
+    assert heard[0].startswith("READY=1\n")
+    assert log.startswith("<4>event ")
 
 
 def test_a_dry_run_only_tells(tmp_path: Path, scheduled_events: ScheduledEvents) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final, NoReturn, TextIO
 
 from forewarn import __version__
 from forewarn.agent import running
@@ -243,8 +243,28 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
+class _JournalFormatter(logging.Formatter):
+    """Begins each line with its priority, as journald understands it: `journalctl -p warning`."""
+
+    _PRIORITIES: Final = {logging.ERROR: 3, logging.WARNING: 4, logging.INFO: 6}
+
+    def format(self, record: logging.LogRecord) -> str:
+        priority = self._PRIORITIES.get(record.levelno, 5)
+        lines = super().format(record).splitlines()
+        return "\n".join(f"<{priority}>{line}" for line in lines)
+
+
+def _log_to(stream: TextIO, environment: Mapping[str, str]) -> None:
+    handler = logging.StreamHandler(stream)
+    if "JOURNAL_STREAM" in environment:
+        handler.setFormatter(_JournalFormatter("%(message)s"))
+    else:
+        handler.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+
+
 def _run(options: argparse.Namespace) -> int:
-    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s", stream=sys.stderr)
+    _log_to(sys.stderr, os.environ)
     running.run(load_settings(options.config), os.environ, is_dry=options.dry_run)
     return 0
 
