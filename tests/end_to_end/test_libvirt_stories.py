@@ -217,6 +217,22 @@ enabled = "always"
         assert machines(service)["db"]["host"] == "host-b"
 
 
+def test_an_address_that_the_fleet_file_gives_to_another_keeps_one_machine_out_and_no_more(
+    tmp_path: Path,
+) -> None:
+    device, address = nic(9, DB)
+    fleet = f'[[scope]]\nname = "store"\n[[scope.machine]]\nname = "disk"\naddress = "{DB}"\n'
+    taken = domain_xml("db", metadata=ours(content=address), devices=device)
+    with ServiceProcess(
+        tmp_path / "data", fleet, host(tmp_path, "host-a", taken, web(0))
+    ) as service:
+        assert machines(service).keys() == {"disk", "web-0"}
+        ready = service.ask("GET", "/readyz")
+        assert ready.status == 503, ready
+        assert b"db on host-a is left out: 127.0.3.20 is the address of disk" in ready.body
+        assert "db on host-a is left out" in service.log.read_text(encoding="utf-8")
+
+
 def test_a_host_out_of_reach_is_told_and_keeps_nobody_from_being_served(tmp_path: Path) -> None:
     away = "--libvirt=qemu+unix:///system?socket=/nonexistent/socket"
     here = host(tmp_path, "host-a", web(0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -167,6 +168,44 @@ def test_no_address_is_no_machine(tmp_path: Path) -> None:
     found = counted(tmp_path, domain_xml("web-0", metadata=ours(content=told), devices=devices))
 
     assert "is no IP address" in found.left_out[0]
+
+
+def test_a_copy_that_kept_its_address_is_left_out_and_keeps_nobody_else_out(tmp_path: Path) -> None:
+    told = ours(content="<forewarn:address mac='52:54:00:00:00:01' ip='10.77.0.11'/>")
+    devices = NIC.format(inside="")
+
+    found = counted(
+        tmp_path,
+        domain_xml("web-0-clone", metadata=told, devices=devices),
+        domain_xml("web-0", metadata=told, devices=devices),
+        domain_xml("db"),
+    )
+
+    assert [lodger.machine.name for lodger in found.lodgers] == ["db", "web-0"]
+    (line,) = found.left_out
+    assert line.startswith("web-0-clone on host-a is left out: 10.77.0.11 is the address of web-0")
+
+
+def test_an_address_that_a_guest_was_leased_is_nobody_elses_loss(tmp_path: Path) -> None:
+    """A guest may ask a DHCP server for any address, and its name may come first."""
+    told = "<forewarn:address mac='52:54:00:00:00:01' ip='10.77.0.11'/>"
+    host = PretendedHost(
+        tmp_path,
+        "host-a",
+        domain_xml("a-liar", metadata=ours(content=told), devices=NIC.format(inside="")),
+        domain_xml("web-0", metadata=ours(content=told), devices=NIC.format(inside="")),
+    )
+    host.link.connect()
+    liar, honest = sorted(host.link.survey().residents, key=lambda one: one.description.name)
+    host.link.close()
+    # The test driver has no leases.
+    nics = tuple(replace(nic, is_leased=True) for nic in liar.description.nics)
+    leased = replace(liar, description=replace(liar.description, nics=nics))
+
+    found = census.count([(HostName("host-a"), one) for one in (leased, honest)], Enabling.ALWAYS)
+
+    assert [lodger.machine.name for lodger in found.lodgers] == ["web-0"]
+    assert found.left_out[0].startswith("a-liar on host-a is left out: 10.77.0.11 is the address")
 
 
 def test_machines_of_one_scope_must_agree_on_it(tmp_path: Path) -> None:

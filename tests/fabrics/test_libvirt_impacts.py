@@ -145,6 +145,17 @@ def test_a_redeploy_moves_the_machine_and_makes_its_ephemeral_disks_anew(
     assert host_of(fabric) == "host-b"
 
 
+def test_who_starts_with_its_host_does_so_on_the_other_host_too(
+    fabrics: Fabrics, host_a: PretendedHost, host_b: PretendedHost
+) -> None:
+    host_a.domain("web-0").setAutostart(1)
+    fabric = fabrics.start()
+
+    assert done(fabric, ordered(EventType.REDEPLOY)) == Report(Progress.DONE)
+
+    assert host_b.domain("web-0").autostart() == 1
+
+
 def test_a_redeploy_and_back_finds_the_first_host_again(
     fabric: LibvirtFabric, host_a: PretendedHost
 ) -> None:

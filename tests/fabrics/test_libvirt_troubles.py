@@ -21,7 +21,8 @@ from forewarn.core.orders import Order, Progress, Report
 from forewarn.errors import Refused, Unavailable
 from forewarn.fabrics.libvirt.dockets import Docket, Dockets, Step, over
 from forewarn.fabrics.libvirt.link import Link
-from forewarn.fabrics.libvirt.pursuits import PLANS, Pursuit
+from forewarn.fabrics.libvirt.plans import PLANS
+from forewarn.fabrics.libvirt.pursuits import Pursuit
 from forewarn.testing.hypervisors import (
     HASTE,
     Fabrics,
@@ -102,7 +103,7 @@ def killed_after(
         left -= 1
         dockets.keep(docket)
 
-    pursuit = Pursuit(docket, links.__getitem__, SystemClock(), HASTE, keep)
+    pursuit = Pursuit(docket, links.__getitem__, SystemClock(), HASTE, keep, finds=lambda *_: None)
     with pytest.raises(_Killed):
         wait_until(pursuit.look)
     for host in hosts:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import socket
 import struct
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -220,6 +221,37 @@ def test_an_undeclared_port_of_the_bridge_reaches_nothing(tmp_path: Path) -> Non
         assert other.name is None
         assert place.honest.name == "honest"
         assert other.mac not in place.honest.tell("ip", "neighbor", "show", ENDPOINT)
+
+
+@pytest.mark.parametrize("tag", [b"", b"\x81\x00\x00\x00"])
+def test_frames_of_its_own_making_from_an_undeclared_port_are_not_heard(
+    tmp_path: Path, tag: bytes
+) -> None:
+    with ExitStack() as stack:
+        place = town(stack, tmp_path, BRIDGE)
+        other = guest_at(place.host, "other0", "52:54:00:77:00:99", "10.77.0.99")
+        stack.enter_context(other)
+        place.host.ip("link set other0 master br0")
+        assert place.honest.name == "honest"
+
+        assert not answers_to_a_forged_knock(place, tag, by=other)
+
+
+def test_an_undeclared_port_keeps_nobody_from_being_answered(tmp_path: Path) -> None:
+    """Whoever makes the host believe that a neighbor's address is at its card hears what that is told."""
+    with ExitStack() as stack:
+        place = town(stack, tmp_path, BRIDGE)
+        other = guest_at(place.host, "other0", "52:54:00:77:00:99", "10.77.0.99")
+        stack.enter_context(other)
+        place.host.ip("link set other0 master br0")
+        assert place.honest.name == "honest"
+
+        for _ in range(3):
+            time.sleep(1.1)  # The kernel believes nothing new sooner.
+            shout(other, place.honest.address)
+
+        assert place.honest.name == "honest"
+        assert other.mac not in place.host.tell("ip", "neighbor", "show", place.honest.address)
 
 
 def test_without_filters_a_bridge_believes_everybody(tmp_path: Path) -> None:

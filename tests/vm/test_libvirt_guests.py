@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -19,10 +18,11 @@ libvirt = pytest.importorskip(
     "libvirt", reason="libvirt-python is not installed: pip install libvirt-python"
 )
 
+from forewarn.testing.actors import Actor, disk_xml, prepared
 from forewarn.testing.guests import Diary, Guest, guest
-from forewarn.testing.hypervisors import ours, wait_until
-from forewarn.testing.processes import ServiceProcess, run
-from forewarn.testing.qemu_hosts import QemuHost, bare_xml
+from forewarn.testing.hypervisors import wait_until
+from forewarn.testing.processes import ServiceProcess
+from forewarn.testing.qemu_hosts import QemuHost
 
 pytestmark = pytest.mark.vm
 
@@ -42,55 +42,10 @@ terminate_notice = "5m"
 """
 
 
-@dataclass(frozen=True)
-class Actor:
-    """A machine of the story, by its number."""
-
-    number: int
-    name: str
-    directory: Path
-
-    @property
-    def address(self) -> str:
-        return f"10.77.0.{10 + self.number}"
-
-    @property
-    def mac(self) -> str:
-        return f"52:54:00:77:00:{10 + self.number:02x}"
-
-    @property
-    def diary(self) -> Diary:
-        return Diary(self.directory / f"{self.name}.log")
-
-    @property
-    def link(self) -> str:
-        return (
-            f"[[tap]]\ndevice = 'tap-{self.name}'\nmac = '{self.mac}'\naddress = '{self.address}'\n"
-        )
-
-    def xml(self, kit: Guest, attributes: str = "", devices: str = "", **told: str) -> str:
-        address = f"<forewarn:address mac='{self.mac}' ip='{self.address}'/>"
-        lost = "<forewarn:ephemeral disk='vdb'/>" if devices else ""
-        card = (
-            f"<interface type='ethernet'><mac address='{self.mac}'/>"
-            f"<target dev='tap-{self.name}' managed='no'/><model type='virtio'/><rom enabled='no'/>"
-            "</interface>"
-        )
-        return bare_xml(
-            self.name,
-            metadata=ours(attributes, address + lost),
-            inside=kit.boot_xml(address=self.address, **told),
-            devices=devices + card + self.diary.device,
-        )
-
-
-def disk(file: Path, target: str, mebibytes: int) -> str:
+def empty_disk(file: Path, target: str, mebibytes: int) -> str:
     with file.open("wb") as out:
         out.truncate(mebibytes << 20)
-    return (
-        f"<disk type='file' device='disk'><driver name='qemu' type='raw' cache='none'/>"
-        f"<source file='{file}'/><target dev='{target}' bus='virtio'/></disk>"
-    )
+    return disk_xml(file, target)
 
 
 class Stage:
@@ -115,8 +70,10 @@ class Stage:
 
     def boot(self, kit: Guest) -> None:
         """Three guests on the first host; one of them will try to pass for its neighbor."""
-        disks = disk(self.disks / "data.img", "vda", 4) + disk(self.disks / "lost.img", "vdb", 8)
-        self.hosts[0].run(self.web.xml(kit, devices=disks))
+        disks = empty_disk(self.disks / "data.img", "vda", 4)
+        disks += empty_disk(self.disks / "lost.img", "vdb", 8)
+        lost = "<forewarn:ephemeral disk='vdb'/>"
+        self.hosts[0].run(self.web.xml(kit, content=lost, devices=disks))
         self.hosts[0].run(self.live.xml(kit, "freeze='migrate'"))
         self.hosts[0].run(self.rogue.xml(kit, "spot='yes'", neighbor=self.web.address))
 
@@ -153,15 +110,8 @@ def kit() -> Guest:
 @pytest.fixture
 def stage(tmp_path: Path, hosts: tuple[QemuHost, QemuHost]) -> Iterator[Stage]:
     made = Stage(tmp_path, hosts)
-    for file in made.networks:
-        done = run("host", "prepare", str(file))
-        assert done.returncode == 0, done.stderr
-    with made.service:
+    with prepared(hosts, made.networks), made.service:
         yield made
-    for host in hosts:
-        host.clear()
-        done = run("host", "unprepare", "--namespace", host.name)
-        assert done.returncode == 0, done.stderr
 
 
 def test_guests_are_warned_and_feel_every_impact_as_it_is_promised(

@@ -80,6 +80,7 @@ def test_a_machine_moves_live_and_is_never_off(
 ) -> None:
     """Keeps S10, S20: a freeze by live migration, to another host, in the same run of its memory."""
     hosts[0].run(bare_xml("web-0", metadata=ours("freeze='migrate'")))
+    hosts[0].connection.lookupByName("web-0").setAutostart(1)
     fabric = fabrics.start()
 
     fabric.begin(FREEZE)
@@ -87,7 +88,9 @@ def test_a_machine_moves_live_and_is_never_off(
 
     assert fabric.observe(FREEZE) == Report(Progress.DONE)
     assert (hosts[0].names(), hosts[1].names()) == ([], ["web-0"])
-    assert hosts[1].connection.lookupByName("web-0").isPersistent() == 1
+    moved = hosts[1].connection.lookupByName("web-0")
+    # What libvirt's own migration forgets is remembered.
+    assert (moved.isPersistent(), moved.autostart()) == (1, 1)
     assert hosts[0].connection.listAllDomains() == []
 
 

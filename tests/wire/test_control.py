@@ -427,3 +427,63 @@ def test_whatever_the_bytes_the_only_error_is_malformed(kind: type[Asked], body:
         assert "$" not in str(error) or b"$" in body  # noqa: PT017 - either way
     else:
         assert isinstance(asked, kind)
+
+
+@pytest.mark.parametrize(
+    ("kind", "cause"),
+    [("actual", Cause.HARDWARE_FAILURE), ("predicted", Cause.PREDICTED_FAILURE)],
+)
+def test_a_failure_is_announced_to_whoever_is_on_the_host(kind: str, cause: Cause) -> None:
+    body = {"kind": kind, "type": "Redeploy", "notice_seconds": 900, "description": "smoke"}
+
+    announcement = control.load(control.Failure, json.dumps(body).encode()).announcement("h1")
+
+    assert announcement == Announcement(
+        type="Redeploy",
+        hosts=("h1",),
+        cause=cause.value,
+        notice_seconds=900,
+        description="smoke",
+    )
+
+
+def test_who_leaves_a_host_is_told_by_its_impact() -> None:
+    draining = control.load(control.Draining, b'{"move": true, "notice_seconds": 600}')
+
+    assert draining.announcement(EventType.FREEZE, ("web-0",)) == Announcement(
+        type="Freeze", machines=("web-0",), notice_seconds=600
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "taking"),
+    [
+        ({"behavior": "fails"}, None),
+        (
+            {"behavior": "obeys", "type": "Reboot", "takes_seconds": 90},
+            (EventType.REBOOT, timedelta(seconds=90)),
+        ),
+        ({"type": "Freeze", "takes_seconds": 5}, (EventType.FREEZE, timedelta(seconds=5))),
+    ],
+)
+def test_a_behavior_says_how_a_machine_takes_it_and_for_how_long(
+    said: dict[str, Any], taking: tuple[EventType, timedelta] | None
+) -> None:
+    behavior = control.load(Behavior, json.dumps({"machine": "web-0", **said}).encode())
+
+    assert behavior.taking == taking
+
+
+@pytest.mark.parametrize("said", [{}, {"type": "Freeze"}, {"takes_seconds": 5}])
+def test_half_a_behavior_is_malformed(said: dict[str, Any]) -> None:
+    behavior = control.load(Behavior, json.dumps({"machine": "web-0", **said}).encode())
+
+    with pytest.raises(Malformed, match="which go together"):
+        assert behavior.taking
+
+
+def test_an_instant_is_utc_and_what_is_none_is_malformed() -> None:
+    assert control.instant("until", "2030-01-01T13:00:00+01:00") == NOON
+
+    with pytest.raises(Malformed, match=r"until is .* not .noon."):
+        control.instant("until", "noon")

@@ -8,7 +8,9 @@ Theory. On a tap, whatever is not from its guest's card and one of its addresses
 is whatever is for the endpoint and comes in elsewhere. On a bridge that is too late: a guest could make
 the bridge believe that its neighbor's card is here, or make the neighbor believe that the endpoint
 is. So frames are looked at where they enter the bridge, before it learns from them; and nobody but
-the bridge itself may speak to guests as the endpoint.
+the bridge itself may speak to guests as the endpoint. Who is at no declared port may be anybody, such
+as a whole other network: it does not reach the endpoint, and the host does not believe it where a
+guest is.
 
 Allowed besides: asking for an address by DHCP, and asking by ARP whether anybody has one.
 """
@@ -59,6 +61,7 @@ _BRIDGED_CHAINS: Final = """\
 		type filter hook input priority -350; policy accept;
 		iifname != @ports ip daddr @endpoints drop
 		iifname != @ports arp daddr ip @endpoints drop
+		iifname != @ports arp saddr ip @addresses drop
 	}
 
 	chain passing {
@@ -76,7 +79,7 @@ def tables(network: Network) -> Mapping[str, str]:
     """The tables that a network needs, by family; the same text as `nft -s list table`."""
     wanted: dict[str, str] = {}
     if network.devices:
-        sets = (
+        sets: tuple[str, ...] = (
             _set("endpoints", "ipv4_addr", network.endpoints),
             _set("links", "ifname", map(_quoted, network.devices)),
             _set("taps", "ifname", (_quoted(tap.device) for tap in network.taps)),
@@ -90,6 +93,7 @@ def tables(network: Network) -> Mapping[str, str]:
             _set("endpoints", "ipv4_addr", network.endpoints),
             _set("ports", "ifname", (_quoted(port.device) for port in ports)),
             _set("cards", "ifname . ether_addr", cards),
+            _set("addresses", "ipv4_addr", (one for port in ports for one in port.addresses)),
             _guests(ports),
         )
         wanted[BRIDGED] = _table(BRIDGED, sets, _BRIDGED_CHAINS)

@@ -3,7 +3,8 @@
 Everything it has to say goes to its serial port, a line each: which boot it is, what it finds on its disks,
 a beat twice a second, and what it reads at 169.254.169.254 if it was given an address. It approves every event it
 reads of, and obeys the power button. It may be told to try and pass for a neighbor once. It is made of
-Debian's packages, which are downloaded and taken apart, never installed.
+Debian's packages, which are downloaded and taken apart, never installed. Or it is told of a disk that is
+its root, and then only finds that (`agent_guests`).
 """
 
 from __future__ import annotations
@@ -11,10 +12,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-import subprocess
-import sys
 import tarfile
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -22,6 +20,8 @@ from email.utils import parsedate_to_datetime
 from io import BytesIO
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
+
+from forewarn.testing import debian
 
 KERNEL_OF: Final = "linux-image-cloud-amd64"
 BUSYBOX: Final = "busybox-static"
@@ -45,6 +45,10 @@ _INIT: Final = """#!/bin/busybox sh
 export PATH=/bin
 mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t devtmpfs dev /dev
 for module in $(cat /modules); do insmod /$module.ko; done
+told() { sed -n "s/.*forewarn.$1=\\([^ ]*\\).*/\\1/p" /proc/cmdline; }
+if [ -n "$(told root)" ]; then
+  mount -o ro /dev/$(told root) /root && exec switch_root /root /sbin/init
+fi
 tell() { echo "guest $*" > /dev/ttyS0; }
 boot=$(cat /proc/sys/kernel/random/boot_id)
 for event in /sys/class/input/event*; do
@@ -61,7 +65,6 @@ for disk in vda vdb; do
 done
 tell boot $boot
 
-told() { sed -n "s/.*forewarn.$1=\\([^ ]*\\).*/\\1/p" /proc/cmdline; }
 endpoint=http://169.254.169.254/metadata
 events="$endpoint/scheduledevents?api-version=2020-07-01"
 name="$endpoint/instance/compute/name?api-version=2021-02-01&format=text"
@@ -105,7 +108,7 @@ class Guest:
     initrd: Path
 
     def boot_xml(self, **told: str) -> str:
-        """For a domain's <os>; the guest is told its `address`, and a `neighbor` to pass for."""
+        """For a domain's <os>; the guest is told its `address`, a `neighbor` to pass for, and a `root`."""
         words = ["console=ttyS0", "quiet", *(f"forewarn.{key}={told[key]}" for key in told)]
         return (
             f"<kernel>{self.kernel}</kernel><initrd>{self.initrd}</initrd>"
@@ -184,7 +187,7 @@ def guest(directory: Path) -> Guest:
 
 
 def _make(made: Guest) -> None:
-    kernel = _package(_dependency(KERNEL_OF))
+    kernel = _package(debian.dependency(KERNEL_OF, "linux-image-"))
     busybox = _package(BUSYBOX)
     files = {"init": _INIT.encode(), "bin/busybox": _one(busybox, "busybox")}
     for module in MODULES:
@@ -198,23 +201,10 @@ def _make(made: Guest) -> None:
     made.kernel.write_bytes(next(v for k, v in kernel.items() if k.name.startswith("vmlinuz-")))
 
 
-def _dependency(package: str) -> str:
-    """The kernel that is behind the name that always stands for the newest."""
-    shown = _run("apt-cache", "depends", package).decode()
-    found = [line.split()[-1] for line in shown.splitlines() if "Depends: linux-image-" in line]
-    assert found, f"apt knows no {package}: run `apt-get update`"
-    return found[0]
-
-
 def _package(name: str) -> dict[PurePosixPath, bytes]:
     """The files of a package that may matter here."""
-    with tempfile.TemporaryDirectory() as directory:
-        # Run as root, apt would want to become somebody who may not write there.
-        _run("apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", name, where=directory)
-        (deb,) = Path(directory).glob("*.deb")
-        tar = _run("dpkg-deb", "--fsys-tarfile", str(deb))
     found: dict[PurePosixPath, bytes] = {}
-    with tarfile.open(fileobj=BytesIO(tar)) as archive:
+    with tarfile.open(fileobj=BytesIO(debian.files(name))) as archive:
         for member in archive:
             path = PurePosixPath(member.name)
             wanted = path.stem in MODULES or path.name == "busybox" or "vmlinuz-" in path.name
@@ -228,13 +218,9 @@ def _one(package: dict[PurePosixPath, bytes], name: str) -> bytes:
     return next((content for path, content in package.items() if path.name == name), b"")
 
 
-def _run(*command: str, where: str | None = None) -> bytes:
-    return subprocess.run(command, check=True, cwd=where, stdout=subprocess.PIPE).stdout  # noqa: S603
-
-
 def _archive(files: dict[str, bytes]) -> Iterator[bytes]:
     """The files as the kernel wants its first file system: a cpio archive of the newer form."""
-    for number, folder in enumerate(("bin", "proc", "sys", "dev"), start=1):
+    for number, folder in enumerate(("bin", "proc", "sys", "dev", "root"), start=1):
         yield from _entry(number, folder, 0o040755, b"")
     for number, (name, content) in enumerate(files.items(), start=100):
         yield from _entry(number, name, 0o100755, content)
@@ -251,7 +237,3 @@ def _entry(number: int, name: str, mode: int, content: bytes) -> Iterator[bytes]
 
 def _padded(content: bytes) -> bytes:
     return content + bytes(-len(content) % 4)
-
-
-if __name__ == "__main__":
-    guest(Path(sys.argv[1]))

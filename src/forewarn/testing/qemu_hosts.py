@@ -29,8 +29,16 @@ EMULATOR: Final = "/usr/bin/qemu-system-x86_64"
 IP: Final = "/usr/sbin/ip"
 TUN: Final = Path("/dev/net/tun")
 # Debian's, of which no other is needed.
-PACKAGES: Final = "qemu-system-x86 libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients iproute2 nftables procps"
-PROGRAMS: Final = (LIBVIRTD, EMULATOR, IP, "/usr/bin/virsh", "/usr/sbin/nft", "/usr/sbin/sysctl")
+PACKAGES: Final = "qemu-system-x86 libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients iproute2 nftables procps e2fsprogs"
+PROGRAMS: Final = (
+    LIBVIRTD,
+    EMULATOR,
+    IP,
+    "/usr/bin/virsh",
+    "/usr/sbin/nft",
+    "/usr/sbin/sysctl",
+    "/usr/sbin/mke2fs",
+)
 
 # No security driver, no cgroups, no namespaces: a machine without systemd has none of them to give.
 _QEMU_CONF: Final = """

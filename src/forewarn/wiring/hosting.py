@@ -82,6 +82,8 @@ class Hosting:
         # What was told last, so that each trouble is logged once.
         self._told: frozenset[str] = frozenset()
         self._refusal: str | None = None
+        # Who cannot be in the fleet, as somebody who is not of the census has the same address.
+        self._left_out: tuple[str, ...] = ()
         self._following: threading.Thread | None = None
 
     def begin(self, is_drained: Callable[[str], bool]) -> None:
@@ -110,7 +112,7 @@ class Hosting:
     @property
     def trouble(self) -> str | None:
         """What is wrong with a host, or with what it says, if anything is."""
-        return self._refusal or next(iter(self.fabric.troubles), None)
+        return self._refusal or next(iter((*self.fabric.troubles, *self._left_out)), None)
 
     def keep(self, written: Sequence[Declaration]) -> None:
         """A fleet file is in force: its machines go on to be what libvirt says they are."""
@@ -140,6 +142,7 @@ class Hosting:
             return
         self._refusal = None
         self._applied = (found, completed)
+        self._tell_troubles()
 
     def _apply(
         self, assembly: Assembly, completed: Sequence[Declaration], found: Sequence[Declaration]
@@ -148,7 +151,8 @@ class Hosting:
         changes: tuple[str, ...] = ()
         if self._written:
             changes = registrar.apply(completed, Origin.FILE, SERVICE)
-        changes += registrar.apply(self._own(assembly, found), Origin.CENSUS, SERVICE)
+        own, self._left_out = _without_taken(assembly, self._own(assembly, found))
+        changes += registrar.apply(own, Origin.CENSUS, SERVICE)
         for change in changes:
             self._log.info(change, extra={"action": "census"})
 
@@ -160,7 +164,7 @@ class Hosting:
                 self.look(assembly)
 
     def _tell_troubles(self) -> None:
-        present = frozenset(self.fabric.troubles)
+        present = frozenset((*self.fabric.troubles, *self._left_out))
         if self._refusal is not None:
             present |= {self._refusal}
         for trouble in sorted(present - self._told):
@@ -204,6 +208,40 @@ class Hosting:
             scope = known if known.origin not in (None, Origin.CENSUS) else declared.scope
             own.append(Declaration(replace(scope, machines=machines), declared.settled))
         return tuple(own)
+
+
+def _without_taken(
+    assembly: Assembly, own: Sequence[Declaration]
+) -> tuple[tuple[Declaration, ...], tuple[str, ...]]:
+    """What the census declares, but for those whose address another source's machine has; and why."""
+    left: list[Declaration] = []
+    left_out: list[str] = []
+    for declared in own:
+        machines: list[Machine] = []
+        for machine in declared.scope.machines:
+            why = next(filter(None, (_taken(assembly, one) for one in machine.addresses)), "")
+            if why:
+                left_out.append(f"{machine.name} on {machine.host} is left out: {why}")
+            else:
+                machines.append(machine)
+        if machines:
+            scope = replace(declared.scope, machines=tuple(machines))
+            left.append(Declaration(scope, declared.settled))
+    return tuple(left), tuple(left_out)
+
+
+def _taken(assembly: Assembly, address: str) -> str:
+    owner = assembly.identities.owner(address)
+    ledger = None if owner is None else assembly.board.ledger(owner.scope)
+    if owner is None or ledger is None:
+        return ""
+    for machine in ledger.scope.machines:
+        if machine.name == owner.machine and machine.origin is not Origin.CENSUS:
+            return (
+                f"{address} is the address of {machine.name} of scope {owner.scope}: give it one of "
+                "its own, or declare it there by its own name"
+            )
+    return ""
 
 
 def completed_by(machine: Machine, found: Machine) -> Machine:

@@ -79,21 +79,23 @@ class Census:
 
 
 def count(residents: Iterable[tuple[HostName, Resident]], default_enabling: Enabling) -> Census:
-    """The census of these domains; of two that cannot both be, the first by name is."""
+    """The census of these domains; of two that cannot both be, the first by name is, if nobody was leased an address."""
     lodgers: dict[tuple[ScopeId, str], Lodger] = {}
     settings: dict[ScopeId, Lodger] = {}
+    owners: dict[str, Lodger] = {}
     left_out: list[str] = []
-    # libvirt lists them in any order, and nobody's place may depend on that.
-    for host, resident in sorted(residents, key=lambda each: (each[1].description.name, each[0])):
+    for host, resident in sorted(residents, key=_rank):
         name = resident.description.name
         try:
             lodger = _lodger(resident, host, default_enabling)
             _refuse_discord(settings.setdefault(lodger.scope.id, lodger), lodger)
             _refuse_double(lodgers.get(lodger.key), lodger)
+            _refuse_taken(owners, lodger)
         except (Malformed, Refused) as error:
             left_out.append(f"{name} on {host} is left out: {error}")
             continue
         lodgers[lodger.key] = lodger
+        owners.update(dict.fromkeys(lodger.machine.addresses, lodger))
     ordered = sorted(lodgers.values(), key=lambda lodger: lodger.key)
     unplaced: dict[str, list[Lodger]] = {}
     for lodger in ordered:
@@ -131,6 +133,27 @@ def _refuse_double(other: Lodger | None, lodger: Lodger) -> None:
             f"scope {lodger.scope.id} has a {lodger.machine.name} on {where} already: give one of "
             "them another name in its metadata"
         )
+
+
+def _refuse_taken(owners: Mapping[str, Lodger], lodger: Lodger) -> None:
+    """An address tells who is calling, so it has one owner; copies of a domain often have it too."""
+    for address in lodger.machine.addresses:
+        if address in owners:
+            other = owners[address].machine
+            raise Refused(
+                f"{address} is the address of {other.name} on {other.host}: give it one of its own "
+                "in its XML"
+            )
+
+
+def _rank(found: tuple[HostName, Resident]) -> tuple[bool, str, HostName]:
+    """Whose word counts first: libvirt lists them in any order, and nobody's place may depend on that.
+
+    What an operator wrote goes before what a guest was leased, since it may ask for any address.
+    """
+    host, resident = found
+    is_leased = any(nic.is_leased for nic in resident.description.nics)
+    return is_leased, resident.description.name, host
 
 
 def _lodger(resident: Resident, host: HostName, default_enabling: Enabling) -> Lodger:

@@ -47,6 +47,8 @@ class Nic:
     addresses: tuple[str, ...] = ()
     # The name of libvirt's network, whose leases may tell more.
     network: str = ""
+    # Whether they are from there: a guest may have asked for them.
+    is_leased: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -46,6 +46,8 @@ class Step(Enum):
     MEASURE = "measure"
     DISCARD = "discard"
     RENEW = "renew"
+    # Those of them that an overtaken order took away.
+    FILL = "fill"
     DEFINE = "define"
     UNDEFINE = "undefine"
     START = "start"
@@ -112,6 +114,10 @@ def over(docket: Docket, now: datetime) -> Docket:
     return replace(docket, progress=progress, since=now, steps=(), xml="", volumes=())
 
 
+def _itself(docket: Docket, _: Docket) -> Docket:
+    return docket
+
+
 _decoder = msgspec.json.Decoder(Docket)
 
 
@@ -142,21 +148,25 @@ class Dockets:
         with self._lock:
             return dict(self._dockets)
 
-    def open(self, docket: Docket) -> bool:
-        """Keep a new docket durably; False if its order has one. Raises: Unavailable.
+    def open(
+        self, docket: Docket, inherit: Callable[[Docket, Docket], Docket] = _itself
+    ) -> Docket | None:
+        """Keep a new docket durably; None if its order has one. Raises: Unavailable.
 
-        Whatever else was under way with its domain is over: two would work against each other.
+        Whatever else was under way with its domain is over: two would work against each other. What
+        that leaves to be done, the new one is given by `inherit`.
         """
         with self._lock:
             if docket.key in self._dockets:
-                return False
+                return None
             for other in list(self._dockets.values()):
                 if other.is_open and other.domain == docket.domain:
+                    docket = inherit(docket, other)
                     text = f"overtaken by the {docket.impact.value} of event {docket.event}"
                     self._write(over(replace(other, detail=text), docket.since))
             self._write(docket)
             self._forget_oldest()
-            return True
+            return docket
 
     def keep(self, docket: Docket) -> None:
         """Keep a docket in the place of its former self, durably.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from datetime import timedelta
+from functools import partial
 from typing import Final
 
 from forewarn.core.events import EventType
@@ -24,15 +24,10 @@ from forewarn.fabrics.libvirt.census import Census, Lodger
 from forewarn.fabrics.libvirt.descriptions import Lull
 from forewarn.fabrics.libvirt.dockets import Docket, Dockets, Key, Overtaken, key_of
 from forewarn.fabrics.libvirt.link import Link, run_callbacks
+from forewarn.fabrics.libvirt.lookouts import Lookout
 from forewarn.fabrics.libvirt.placement import Berth, Mover
-from forewarn.fabrics.libvirt.pursuits import (
-    MIGRATION,
-    PLANS,
-    Patience,
-    Pursuit,
-    in_hand,
-    refuse_unfit,
-)
+from forewarn.fabrics.libvirt.plans import MIGRATION, PLANS, in_hand, inherit, refuse_unfit
+from forewarn.fabrics.libvirt.pursuits import Patience, Pursuit
 from forewarn.fabrics.libvirt.surveys import Resident, Survey
 from forewarn.ports.clock import Clock
 
@@ -40,8 +35,6 @@ from forewarn.ports.clock import Clock
 Spawn = Callable[[str, Callable[[], None]], None]
 
 USUAL: Final = Patience()
-# Events come in flocks; one look is enough for those that come within this time.
-FLOCK: Final = timedelta(milliseconds=50)
 
 
 class LibvirtFabric:
@@ -58,17 +51,15 @@ class LibvirtFabric:
         patience: Patience = USUAL,
     ) -> None:
         """`enabling` is for scopes whose metadata does not say."""
-        self._links = tuple(links)
+        self._lookout = Lookout(links, self._count_anew)
         self._dockets = dockets
         self._clock = clock
         self._spawn = spawn
         self._enabling = enabling
         self._patience = patience
         self._stopping = threading.Event()
-        # Guards the rest. Surveys are values, and replaced whole.
+        # Guards the rest.
         self._lock = threading.Lock()
-        self._surveys: dict[Link, Survey] = {}
-        self._away: dict[Link, str] = {link: _not_yet(link) for link in self._links}
         # The last census, and how often something has changed since the start.
         self._counted: Census | None = None
         self._generation = 0
@@ -84,8 +75,8 @@ class LibvirtFabric:
     def start(self) -> None:
         """Begin to look at the hosts, and go on with what was under way."""
         self._spawn("libvirt-callbacks", lambda: run_callbacks(self._stopping))
-        for link in self._links:
-            self._spawn(f"libvirt-{link.host}", lambda link=link: self._attend(link))  # type: ignore[misc]
+        for link in self._lookout.links:
+            self._spawn(f"libvirt-{link.host}", partial(self._attend, link))
         for docket in self._dockets.all().values():
             if docket.is_open:
                 self._pursue(docket)
@@ -93,21 +84,19 @@ class LibvirtFabric:
     def stop(self) -> None:
         """Let the threads come to their end, and do not wait for it: a host may hang."""
         self._stopping.set()
-        for link in self._links:
+        for link in self._lookout.links:
             link.stirred.set()
 
     @property
     def troubles(self) -> tuple[str, ...]:
         """What cannot be reached or understood at the moment."""
-        with self._lock:
-            away = tuple(self._away.values())
-        return (*away, *self._census().left_out, *self._unread())
+        unread = (line for survey in self._lookout.surveys() for line in survey.unread)
+        return (*self._lookout.away().values(), *self._census().left_out, *unread)
 
     @property
     def has_seen_all(self) -> bool:
         """Whether every host was looked at since the start."""
-        with self._lock:
-            return len(self._surveys) == len(self._links)
+        return self._lookout.has_seen_all
 
     def begin(self, order: Order) -> None:
         if self._dockets.get(key_of(order)) is not None:
@@ -142,9 +131,10 @@ class LibvirtFabric:
             steps=plan,
             since=self._clock.now(),
         )
-        if self._dockets.open(docket):
+        opened = self._dockets.open(docket, inherit)
+        if opened is not None:
             self._count_anew()
-            self._pursue(docket)
+            self._pursue(opened)
 
     def observe(self, order: Order) -> Report:
         docket = self._dockets.get(key_of(order))
@@ -159,8 +149,7 @@ class LibvirtFabric:
     def census(self) -> Sequence[Declaration]:
         if not self.has_seen_all:
             # Half a census would take the other half out of the fleet.
-            with self._lock:
-                away = "; ".join(self._away.values())
+            away = "; ".join(self._lookout.away().values())
             raise Unavailable(f"not every host was seen yet: {away}")
         return self._census().declarations()
 
@@ -172,11 +161,7 @@ class LibvirtFabric:
             return None
 
     def standings(self) -> Sequence[Standing]:
-        with self._lock:
-            free = {link: survey.memory_free_kib // 1024 for link, survey in self._surveys.items()}
-            return [
-                Standing(one.host, free.get(one), self._away.get(one, "")) for one in self._links
-            ]
+        return self._lookout.standings()
 
     def is_moved_live(self, scope: ScopeId, machine: MachineName) -> bool:
         try:
@@ -188,8 +173,7 @@ class LibvirtFabric:
     # --- Who is there --------------------------------------------------------------------------
 
     def _lodger(self, order: Order) -> Lodger:
-        with self._lock:
-            away = {link.host: why for link, why in self._away.items()}
+        away = self._lookout.away()
         try:
             lodger = census.find(self._census(), order.scope, order.machine)
         except Refused as refusal:
@@ -197,6 +181,7 @@ class LibvirtFabric:
                 # It may be there.
                 raise Unavailable(f"{refusal}; {'; '.join(away.values())}") from refusal
             raise
+        assert lodger.machine.host is not None, "a census knows where everybody is"
         if lodger.machine.host in away:
             raise Unavailable(away[lodger.machine.host])
         return lodger
@@ -221,11 +206,9 @@ class LibvirtFabric:
 
     def _residents(self) -> Mapping[str, tuple[HostName, Resident]]:
         """Every domain once: where it runs, if it is known in two places."""
-        with self._lock:
-            surveys = [(link in self._away, survey) for link, survey in self._surveys.items()]
         found: dict[str, tuple[HostName, Resident]] = {}
         # What is out of reach is what it was, unless it turns up elsewhere.
-        for _, survey in sorted(surveys, key=lambda each: each[0]):
+        for survey in self._lookout.surveys():
             for resident in survey.residents:
                 uuid = resident.description.uuid
                 if uuid not in found or (resident.is_active and not found[uuid][1].is_active):
@@ -237,15 +220,9 @@ class LibvirtFabric:
                 found[docket.domain] = (host, in_hand(docket, seen))
         return found
 
-    def _unread(self) -> tuple[str, ...]:
-        with self._lock:
-            return tuple(line for survey in self._surveys.values() for line in survey.unread)
-
     def _elsewhere(self, lodger: Lodger) -> HostName:
         """The host to move to. Raises: Refused."""
-        with self._lock:
-            surveys = [s for link, s in self._surveys.items() if link not in self._away]
-            away = {link.host: why for link, why in self._away.items()}
+        surveys, away = self._lookout.within_reach(), self._lookout.away()
         assert lodger.machine.host is not None, "a census knows where everybody is"
         mover = Mover(
             name=lodger.machine.name,
@@ -259,7 +236,7 @@ class LibvirtFabric:
 
     def _reachable(self, host: HostName) -> HostName:
         """A host that others can send a running machine to. Raises: Refused, Unavailable."""
-        link = self._link(host)
+        link = self._lookout.link(host)
         if not link.is_known_elsewhere:
             raise Refused(
                 f"host {host} was given as {link.uri}, by which other hosts reach themselves: give "
@@ -291,46 +268,18 @@ class LibvirtFabric:
     # --- In threads ------------------------------------------------------------------------------
 
     def _attend(self, link: Link) -> None:
-        """Keep a host connected and surveyed, until told to stop."""
-        while not self._stopping.is_set():
-            link.stirred.clear()
-            try:
-                link.connect()
-                self._refuse_namesake(link)
-                self._take(link, link.survey())
-                pause = self._patience.survey
-            except (Unavailable, Refused) as error:
-                self._lose(link, str(error))
-                pause = self._patience.again
-            if link.stirred.wait(pause.total_seconds()):
-                self._stopping.wait(FLOCK.total_seconds())
-        link.close()
-
-    def _refuse_namesake(self, link: Link) -> None:
-        for other in self._links[: self._links.index(link)]:
-            if other.host.lower() == link.host.lower():
-                raise Refused(
-                    f"{other.uri} and {link.uri} both are host {link.host}: give them names, as in "
-                    f"--libvirt {link.host}-2={link.uri}"
-                )
-
-    def _take(self, link: Link, survey: Survey) -> None:
-        with self._lock:
-            was_away = self._away.pop(link, None) is not None
-            is_news = was_away or self._surveys.get(link) != survey
-            self._surveys[link] = survey
-        if is_news:
-            self._count_anew()
-
-    def _lose(self, link: Link, why: str) -> None:
-        with self._lock:
-            is_news = self._away.get(link) != why
-            self._away[link] = why
-        if is_news:
-            self._count_anew()
+        patience = self._patience
+        self._lookout.attend(link, self._stopping, patience.survey, patience.again)
 
     def _pursue(self, docket: Docket) -> None:
-        pursuit = Pursuit(docket, self._link, self._clock, self._patience, self._keep)
+        pursuit = Pursuit(
+            docket,
+            self._lookout.link,
+            self._clock,
+            self._patience,
+            self._keep,
+            finds=self._lookout.find,
+        )
         self._spawn(f"order-{docket.machine}", lambda: self._carry_out(pursuit))
 
     def _carry_out(self, pursuit: Pursuit) -> None:
@@ -367,21 +316,6 @@ class LibvirtFabric:
             # Whoever hears that it is over finds the fleet as it is now.
             for host in {docket.host, docket.destination}:
                 with suppress(Unavailable, Refused):
-                    link = self._link(host)
-                    self._take(link, link.survey())
+                    self._lookout.look_at(self._lookout.link(host))
         self._dockets.keep(docket)
         self._count_anew()
-
-    def _link(self, host: HostName) -> Link:
-        with self._lock:
-            for link in self._links:
-                if link.host == host:
-                    why = self._away.get(link)
-                    if why is not None:
-                        raise Unavailable(why)
-                    return link
-        raise Unavailable(f"host {host} is unknown here: serve with its --libvirt URI again")
-
-
-def _not_yet(link: Link) -> str:
-    return f"host {link.host} was not reached yet"

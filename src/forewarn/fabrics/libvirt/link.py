@@ -178,11 +178,14 @@ class Link:
         with self._reaching() as connection:
             connection.createXML(xml)
 
-    def define(self, xml: str, *, starts_with_host: bool) -> None:
+    def define(self, xml: str) -> None:
         with self._reaching() as connection:
-            domain = connection.defineXML(xml)
-            if starts_with_host:
-                domain.setAutostart(1)
+            connection.defineXML(xml)
+
+    def start_with_host(self, uuid: str) -> None:
+        """Have a domain started whenever its host comes up."""
+        with self._domain(uuid) as domain:
+            domain.setAutostart(1)
 
     def undefine(self, description: Description, *, keep_nvram: bool) -> None:
         """Let the host forget a domain that is off; what it was saved in goes with it."""
@@ -193,6 +196,9 @@ class Link:
                 if keep_nvram
                 else libvirt.VIR_DOMAIN_UNDEFINE_NVRAM
             )
+        # What libvirt before 8.9 does not know it keeps.
+        tpm = "VIR_DOMAIN_UNDEFINE_KEEP_TPM" if keep_nvram else "VIR_DOMAIN_UNDEFINE_TPM"
+        flags |= getattr(libvirt, tpm, 0)
         with self._domain(description.uuid) as domain:
             try:
                 domain.undefineFlags(flags)
@@ -238,6 +244,12 @@ class Link:
             if volume is not None:
                 volume.delete()
             pool.createXML(volume_xml)
+
+    def fill(self, path: str, volume_xml: str) -> None:
+        """Make the file under a disk, unless it is there."""
+        with self._pool_of(path) as pool:
+            if _volume(pool, path) is None:
+                pool.createXML(volume_xml)
 
     def close(self) -> None:
         """Let go of the host: libvirt closes what nobody holds, and callbacks hold."""
@@ -297,7 +309,11 @@ class Link:
 
 
 def _sight(domain: Any) -> Sight:  # noqa: ANN401
-    state = _STATES.get(domain.state()[0], State.RUNNING)
+    said = domain.state()[0]
+    state = _STATES.get(said, State.RUNNING)
+    if said == libvirt.VIR_DOMAIN_CRASHED and domain.isActive() == 1:
+        # Kept by <on_crash>preserve</on_crash> for somebody to look at: it has its memory and disks.
+        state = State.PAUSED
     number = domain.ID() if state is not State.OFF else None
     return Sight(state, number, domain.isPersistent() == 1)
 
@@ -323,7 +339,7 @@ def _leased(connection: Any, nic: Nic) -> Nic:  # noqa: ANN401
     except libvirt.libvirtError:
         # No such network, or a driver without leases.
         return nic
-    return replace(nic, addresses=tuple(lease["ipaddr"] for lease in leases))
+    return replace(nic, addresses=tuple(lease["ipaddr"] for lease in leases), is_leased=True)
 
 
 def _memory_free_kib(connection: Any, residents: list[Resident]) -> int:  # noqa: ANN401
@@ -339,17 +355,23 @@ def _memory_free_kib(connection: Any, residents: list[Resident]) -> int:  # noqa
 
 @contextmanager
 def _pool_of(connection: Any, path: str) -> Iterator[Any]:  # noqa: ANN401
-    """The pool of the directory that a file is in; where there is none, one for the moment."""
+    """The pool of the directory that a file is in; where none is at work, one is for the moment."""
     directory = escape(path.rpartition("/")[0])
-    for pool in connection.listAllStoragePools(libvirt.VIR_CONNECT_LIST_STORAGE_POOLS_ACTIVE):
-        if f"<path>{directory}</path>" in pool.XMLDesc():
-            # Files come and go without libvirt's knowing.
-            pool.refresh()
-            yield pool
-            return
-    name = f"forewarn{directory.replace('/', '-')}"
-    xml = f"<pool type='dir'><name>{name}</name><target><path>{directory}</path></target></pool>"
-    pool = connection.storagePoolCreateXML(xml)
+    pools = connection.listAllStoragePools()
+    pool = next((one for one in pools if f"<path>{directory}</path>" in one.XMLDesc()), None)
+    if pool is not None and pool.isActive() == 1:
+        # Files come and go without libvirt's knowing.
+        pool.refresh()
+        yield pool
+        return
+    if pool is not None:
+        # libvirt has no two of one directory, though one of them rests.
+        pool.create()
+    else:
+        name = f"forewarn{directory.replace('/', '-')}"
+        pool = connection.storagePoolCreateXML(
+            f"<pool type='dir'><name>{name}</name><target><path>{directory}</path></target></pool>"
+        )
     try:
         yield pool
     finally:

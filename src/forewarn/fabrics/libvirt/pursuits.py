@@ -9,7 +9,7 @@ crash whether it has happened; a domain that was off has another number when it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -17,42 +17,20 @@ from typing import Final
 
 from forewarn.core.events import EventType
 from forewarn.core.names import HostName
-from forewarn.core.orders import Order
 from forewarn.errors import Refused, Unavailable
-from forewarn.fabrics.libvirt.census import Lodger
 from forewarn.fabrics.libvirt.descriptions import Description, Disk, describe
 from forewarn.fabrics.libvirt.dockets import Docket, Step, over
 from forewarn.fabrics.libvirt.link import Link
-from forewarn.fabrics.libvirt.surveys import Resident, Sight, State
+from forewarn.fabrics.libvirt.plans import PLANS, RETREAT, STOPPING, WATCHFUL, WHILE_OFF
+from forewarn.fabrics.libvirt.surveys import Sight, State
 from forewarn.ports.clock import Clock
 
 # What a host refuses is tried this often before it has failed.
 ATTEMPTS_MAX: Final = 5
+# But for what would leave a machine down that was up: that is worth some minutes.
+ATTEMPTS_MAX_DOWN: Final = 180
 # Some guests miss the power button while they boot.
 ASK_AGAIN_AFTER: Final = timedelta(seconds=5)
-
-PLANS: Final[Mapping[EventType, tuple[Step, ...]]] = {
-    EventType.FREEZE: (Step.PAUSE, Step.RESUME),
-    EventType.REBOOT: (Step.STOP, Step.START),
-    EventType.REDEPLOY: (
-        Step.MEASURE,
-        Step.STOP,
-        Step.DISCARD,
-        # The source forgets before the target starts: a machine never runs twice.
-        Step.DEFINE,
-        Step.UNDEFINE,
-        Step.RENEW,
-        Step.START,
-    ),
-    # A preempted machine may be started again some day, with empty disks.
-    EventType.PREEMPT: (Step.MEASURE, Step.DESTROY, Step.RENEW),
-    EventType.TERMINATE: (Step.DESTROY, Step.DISCARD, Step.UNDEFINE),
-    EventType.POWER_OFF: (Step.STOP,),
-    EventType.DEALLOCATE: (Step.MEASURE, Step.STOP, Step.RENEW),
-    EventType.START: (Step.START,),
-}
-MIGRATION: Final = (Step.MIGRATE,)
-RETREAT: Final = (Step.RETREAT, Step.RENEW, Step.START)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +51,10 @@ class _Failed(Exception):
     """The order cannot be carried out, whatever is tried."""
 
 
+class _Moved(_Failed):
+    """Somebody else has the domain in his hands: let go of it."""
+
+
 class Pursuit:
     """One order on its way. For one thread."""
 
@@ -83,9 +65,15 @@ class Pursuit:
         clock: Clock,
         patience: Patience,
         keep: Callable[[Docket], None],
+        *,
+        finds: Callable[[str, Collection[HostName]], HostName | None],
     ) -> None:
-        """`links` finds a host's, or raises Unavailable; `keep` makes a docket durable."""
+        """`links` finds a host's, or raises Unavailable; `keep` makes a docket durable.
+
+        `finds` tells on which host a domain runs, apart from some, as far as they can be asked.
+        """
         self.docket = docket
+        self._finds = finds
         self._links = links
         self._clock = clock
         self._patience = patience
@@ -108,19 +96,27 @@ class Pursuit:
     def _is_taken(self, step: Step) -> bool:
         """Try a step; whether the docket went on."""
         try:
+            if step in WATCHFUL and self._was_undone(step):
+                return True
             done = _STEPS[step](self)
         except _Failed as failure:
-            self._fail(str(failure))
+            self._fail(str(failure), is_ours=not isinstance(failure, _Moved))
             return True
         except Refused as refusal:
             self._attempts += 1
-            if self._attempts < ATTEMPTS_MAX:
+            if self._attempts < self._attempts_max(step):
                 raise Unavailable(f"{self.docket.machine}: {refusal}; tried again") from refusal
             self._fail(str(refusal))
             return True
         if done:
             self._keep_now(replace(self.docket, steps=self.docket.steps[1:]))
         return done
+
+    def _attempts_max(self, step: Step) -> int:
+        was_up = self.docket.impact in (EventType.REBOOT, EventType.REDEPLOY)
+        can_retreat = self.docket.target is not None and not self.docket.detail
+        is_last = step is Step.RESUME or (step is Step.START and was_up and not can_retreat)
+        return ATTEMPTS_MAX_DOWN if is_last else ATTEMPTS_MAX
 
     def _keep_now(self, docket: Docket) -> None:
         docket = replace(docket, since=self._clock.now())
@@ -130,16 +126,53 @@ class Pursuit:
         self._asked = None
         self._attempts = 0
 
-    def _fail(self, why: str) -> None:
+    def _fail(self, why: str, *, is_ours: bool = True) -> None:
         before = self.docket
         detail = f"{before.detail}; {why}" if before.detail else why
         docket = replace(before, detail=detail)
         is_down = docket.impact is EventType.REDEPLOY and Step.STOP not in docket.steps
-        if is_down and not before.detail:
+        if is_down and is_ours and not before.detail:
             # Better where it was than nowhere.
             self._keep_now(replace(docket, steps=RETREAT))
         else:
             self._keep_now(over(docket, self._clock.now()))
+
+    def _was_undone(self, step: Step) -> bool:
+        """Whether it was stopped and runs again where it was: then it is stopped once more.
+
+        Somebody started it, or its host did when it came up. Raises: _Moved, Unavailable.
+        """
+        sight = self._left_behind(step)
+        if sight is None:
+            self._refuse_moved(step)
+        is_back = self.docket.target is None and step is Step.START
+        is_retreating = bool(self.docket.detail)
+        if step not in WHILE_OFF or is_back or is_retreating or not _is_active(sight):
+            return False
+        plan = PLANS[self.docket.impact]
+        first = next((at for at, one in enumerate(plan) if one in STOPPING), len(plan))
+        self._keep_now(replace(self.docket, steps=plan[first:]))
+        return True
+
+    def _left_behind(self, step: Step) -> Sight | None:
+        """The domain where it was when the order came."""
+        if self.docket.target is not None and step in (Step.RENEW, Step.START):
+            # That host has forgotten it. If it is dead by now, nobody has to wait for it.
+            with suppress(Unavailable):
+                return self._sight()
+            return None
+        return self._sight()
+
+    def _refuse_moved(self, step: Step) -> None:
+        ours = {self.docket.host}
+        if step not in (Step.STOP, Step.DESTROY, Step.MEASURE, Step.DISCARD):
+            ours.add(self.docket.destination)
+        elsewhere = self._finds(self.docket.domain, ours)
+        if elsewhere is not None:
+            raise _Moved(
+                f"{self.docket.machine} runs on {elsewhere}, where somebody else took it from "
+                f"{self.docket.host}: announce it again, if it is still to be done"
+            )
 
     # --- What is looked at -------------------------------------------------------------------
 
@@ -163,8 +196,7 @@ class Pursuit:
         return self._source.sight(self.docket.domain)
 
     def _is_off(self) -> bool:
-        sight = self._sight()
-        return sight is None or sight.state is State.OFF
+        return not _is_active(self._sight())
 
     def _there(self) -> Sight:
         """The domain, which must be running or paused."""
@@ -197,7 +229,7 @@ class Pursuit:
 
     def stop(self) -> bool:
         sight = self._sight()
-        if sight is None or sight.state is State.OFF:
+        if sight is None or not sight.is_active:
             return True
         if self.docket.impact is EventType.REBOOT and sight.number != self.docket.number:
             return True
@@ -221,8 +253,10 @@ class Pursuit:
     def measure(self) -> bool:
         found = ((disk.path, self._source.volume_xml(disk.path)) for disk in self._ephemeral)
         # What has no file has nothing to lose.
-        volumes = tuple((path, xml) for path, xml in found if xml is not None)
-        self.docket = replace(self.docket, volumes=volumes)
+        volumes = {path: xml for path, xml in found if xml is not None}
+        # But for what an overtaken order took away.
+        volumes = {**dict(self.docket.volumes), **volumes}
+        self.docket = replace(self.docket, volumes=tuple(volumes.items()))
         return True
 
     def discard(self) -> bool:
@@ -231,14 +265,22 @@ class Pursuit:
         return True
 
     def renew(self) -> bool:
+        if _is_active(self._destination.sight(self.docket.domain)):
+            # It could not run without them.
+            return True
         for path, xml in self.docket.volumes:
             self._destination.renew(path, xml)
+        return True
+
+    def fill(self) -> bool:
+        for path, xml in self.docket.volumes:
+            self._destination.fill(path, xml)
         return True
 
     def define(self) -> bool:
         if self.docket.is_persistent:
             try:
-                self._define_on(self._destination)
+                self._destination.define(self.docket.xml)
             except Unavailable as error:
                 if self._clock.elapsed() - self._turned < self._patience.stop:
                     raise
@@ -246,9 +288,6 @@ class Pursuit:
                 self.docket = replace(self.docket, target=None)
                 raise _Failed(str(error)) from error
         return True
-
-    def _define_on(self, link: Link) -> None:
-        link.define(self.docket.xml, starts_with_host=self.docket.starts_with_host)
 
     def undefine(self) -> bool:
         sight = self._sight()
@@ -260,35 +299,42 @@ class Pursuit:
     def start(self) -> bool:
         link = self._destination
         sight = link.sight(self.docket.domain)
-        if sight is not None and sight.state is not State.OFF:
-            return True
-        if sight is not None:
-            link.start(self.docket.domain)
-        elif not self.docket.is_persistent:
-            link.create(self.docket.xml)
-        else:
+        if sight is None and self.docket.is_persistent:
             raise _Failed(f"{self.docket.machine} is gone from {link.host}")
+        if sight is None:
+            link.create(self.docket.xml)
+        elif not sight.is_active:
+            link.start(self.docket.domain)
+        if self.docket.impact is EventType.REDEPLOY:
+            self._settle_on(link)
         return True
+
+    def _settle_on(self, link: Link) -> None:
+        """What libvirt does not keep with a definition, and not before it runs there and nowhere else."""
+        if self.docket.is_persistent and self.docket.starts_with_host:
+            link.start_with_host(self.docket.domain)
 
     def migrate(self) -> bool:
         there = self._destination.sight(self.docket.domain)
         if self._is_off():
-            if there is None or there.state is State.OFF:
+            if not _is_active(there):
                 raise _Failed(f"{self.docket.machine} went off while it was to move")
+            self._settle_on(self._destination)
             return True
         if self._source.is_migrating(self.docket.domain):
             return False
         is_persistent = self.docket.is_persistent
         self._source.migrate(self.docket.domain, self._destination, is_persistent=is_persistent)
+        self._settle_on(self._destination)
         return True
 
     def retreat(self) -> bool:
         target = self.docket.target
         there = None if target is None else self._links(target).sight(self.docket.domain)
-        if there is not None and there.state is not State.OFF:
+        if _is_active(there):
             raise _Failed(f"it runs on {target} after all")
         if self.docket.is_persistent and self._sight() is None:
-            self._define_on(self._source)
+            self._source.define(self.docket.xml)
         if target is not None and there is not None and there.is_persistent:
             self._links(target).undefine(self._description, keep_nvram=True)
         detail = f"{self.docket.detail}; it goes back to {self.docket.host}"
@@ -304,6 +350,7 @@ _STEPS: Final[Mapping[Step, Callable[[Pursuit], bool]]] = {
     Step.MEASURE: Pursuit.measure,
     Step.DISCARD: Pursuit.discard,
     Step.RENEW: Pursuit.renew,
+    Step.FILL: Pursuit.fill,
     Step.DEFINE: Pursuit.define,
     Step.UNDEFINE: Pursuit.undefine,
     Step.START: Pursuit.start,
@@ -312,26 +359,5 @@ _STEPS: Final[Mapping[Step, Callable[[Pursuit], bool]]] = {
 }
 
 
-def in_hand(docket: Docket, resident: Resident | None) -> Resident:
-    """A domain that an order has in its hands: what it was when the order came."""
-    if resident is not None and resident.is_active:
-        return resident
-    state = State.OFF if docket.number is None else State.RUNNING
-    sight = Sight(state, docket.number, docket.is_persistent)
-    if resident is not None:
-        return replace(resident, sight=sight)
-    return Resident(describe(docket.xml), sight, docket.xml, docket.starts_with_host)
-
-
-def refuse_unfit(order: Order, lodger: Lodger) -> None:
-    """Refuse what cannot be done to a machine as it is."""
-    name, state = order.machine, lodger.resident.sight.state
-    host = lodger.machine.host
-    if order.impact is EventType.START:
-        if state is not State.OFF:
-            raise Refused(f"{name} runs already on {host}")
-    elif order.impact in (EventType.FREEZE, EventType.REBOOT, EventType.REDEPLOY):
-        if state is State.OFF:
-            raise Refused(f"{name} is off on {host}: it cannot undergo {order.impact.value}")
-        if state is State.PAUSED and order.impact is EventType.FREEZE:
-            raise Refused(f"{name} is paused already on {host}: resume it first")
+def _is_active(sight: Sight | None) -> bool:
+    return sight is not None and sight.is_active

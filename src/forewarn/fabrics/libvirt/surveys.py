@@ -26,6 +26,10 @@ class Sight:
     number: int | None
     is_persistent: bool
 
+    @property
+    def is_active(self) -> bool:
+        return self.state is not State.OFF
+
 
 @dataclass(frozen=True, slots=True)
 class Resident:
@@ -39,7 +43,7 @@ class Resident:
 
     @property
     def is_active(self) -> bool:
-        return self.sight.state is not State.OFF
+        return self.sight.is_active
 
 
 @dataclass(frozen=True, slots=True)
