@@ -92,11 +92,9 @@ def build(into: Path, package_version: str, date: int) -> Path:
 def fill(root: Path, package_version: str, date: int) -> None:
     """Put the package's files in their places."""
     library = root / "usr/lib/forewarn-agent/forewarn"
-    for module in MODULES:
-        put(SOURCE / module, library / module)
-    for room in ROOMS:
-        for module in sorted((SOURCE / room).rglob("*.py")):
-            put(module, library / module.relative_to(SOURCE))
+    rooms = [file for room in ROOMS for file in (SOURCE / room).rglob("*.py")]
+    for file in (*(SOURCE / module for module in MODULES), *sorted(rooms)):
+        put(file, library / file.relative_to(SOURCE))
     own = PACKAGING / "deb"
     put(own / NAME, root / "usr/bin" / NAME, mode=0o755)
     put(PACKAGING / f"{NAME}.service", root / "lib/systemd/system" / f"{NAME}.service")

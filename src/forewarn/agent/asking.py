@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from forewarn.agent.endpoint import parse_address
 from forewarn.agent.explaining import headline
 from forewarn.agent.hooks import Phase
 from forewarn.client.documents import Event, load_event
@@ -76,14 +77,13 @@ def ask(listen: str) -> bytes:
 
 
 def _place(listen: str) -> tuple[str, int]:
-    host, _, port = listen.rpartition(":")
-    bare = host.removeprefix("[").removesuffix("]")
-    if not port.isdecimal() or not int(port):
+    host, port = parse_address(listen) if listen else ("", 0)
+    if not port:
         raise Unavailable(
             f"the agent cannot be asked, as its file has listen = {listen!r}: "
             'write listen = "127.0.0.1:8171", and restart it'
         )
-    return _ANY.get(bare, bare), int(port)
+    return _ANY.get(host, host), port
 
 
 def load_standing(body: bytes) -> Standing:

@@ -88,14 +88,15 @@ def explain(options: Namespace, _: Mapping[str, str]) -> int:
     """Say what would be done about an event. Raises: Malformed, Unknown, Unavailable."""
     settings = load_settings(options.config)
     known: InHand | None = None
+    # Documents know whole seconds only, and people want no others.
+    now = _now().replace(microsecond=0)
     if options.event is None:
         name = _name(settings, options.name)
-        event = imagined(_idea(options), event_id="(made up)", name=name, now=_now())
+        event = imagined(_idea(options), event_id="(made up)", name=name, now=now)
     else:
         _refuse_ideas(options)
         name, event, known = _looked_up(settings, options.name, options.event)
     handbook = FileHandbook(settings, name)
-    now = _now()
     explanation = explaining.explain(
         Question(
             event=event,

@@ -31,7 +31,8 @@ _RULE: Final = "[[rules]]"
 _COMMAND: Final = "[[commands]]"
 _PEERS: Final = "[peers]"
 _NOTIFY: Final = "[[notify]]"
-_MEMBERS: Final[Mapping[str, Collection[str]]] = {
+# What each table may have.
+MEMBERS: Final[Mapping[str, Collection[str]]] = {
     _TOP: (
         *("endpoint", "name", "state", "hooks", "listen", "undo_waits", "healthy"),
         *("rules", "commands", "peers", "notify"),
@@ -132,7 +133,7 @@ def parse_settings(text: str, name: str) -> Settings:
     """The settings of a text, which errors call by the given name. Raises: Malformed."""
     faults = Faults()
     top = Table(_TOP, parse_toml(text, name), (), faults)
-    top.refuse_unknown(_MEMBERS)
+    top.refuse_unknown(MEMBERS)
     settings = Settings(
         endpoint=_endpoint(top),
         name=top.text("name") or None,
@@ -196,7 +197,7 @@ def _words(table: Table, key: str) -> tuple[str, ...] | None:
 
 
 def _rule(table: Table) -> Rule:
-    table.refuse_unknown(_MEMBERS)
+    table.refuse_unknown(MEMBERS)
     return Rule(
         types=_values(table, "types", _EventType),
         sources=_values(table, "sources", _Source),
@@ -216,7 +217,7 @@ def _values(table: Table, key: str, kind: type[Enum]) -> tuple[str, ...]:
 
 
 def _command(table: Table, number: int) -> Command:
-    table.refuse_unknown(_MEMBERS)
+    table.refuse_unknown(MEMBERS)
     for key in ("phase", "run"):
         if key not in table.members:
             table.fault(key, f"a command without {key}", f'write {key} = "…" into it')
@@ -233,7 +234,7 @@ def _command(table: Table, number: int) -> Command:
 
 
 def _peers(table: Table) -> PeerSettings:
-    table.refuse_unknown(_MEMBERS)
+    table.refuse_unknown(MEMBERS)
     url = table.text("url") or None
     urls = table.pairs("urls")
     for key, one in (("url", url), *(("urls", one) for _, one in urls)):
@@ -250,7 +251,7 @@ def _peers(table: Table) -> PeerSettings:
 
 
 def _notification(table: Table) -> Notification:
-    table.refuse_unknown(_MEMBERS)
+    table.refuse_unknown(MEMBERS)
     url = table.text("url")
     _check_url(table, url)
     template = table.text("template", TEMPLATE)
