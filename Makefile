@@ -24,7 +24,7 @@ RULES = tests/core tests/wire tests/service
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-vm test-recipes test-az simulate deaths fuzz neighbors swarm mutants check bench fix clean
+.PHONY: help run test test-vm test-recipes test-az simulate deaths fuzz neighbors swarm mutants check bench deb fix clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -92,6 +92,9 @@ bench: .venv/.bench ## measure speed and memory beside nginx and Flask: a table,
 			exit 1; \
 		fi; }
 	.venv/bin/python -m bench $(BENCH)
+
+deb: ## build the agent's package for VMs: dist/forewarn-agent_VERSION_all.deb
+	@$(PYTHON) tools/deb.py
 
 fix: .venv/.dev ## repair what a machine can repair: the only target that edits files
 	.venv/bin/ruff check --fix

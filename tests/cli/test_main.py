@@ -923,8 +923,9 @@ def test_a_host_is_drained_and_undrained(data: Path, api: StandIn, out: Output) 
 
     assert out.of(*words) == 0
 
-    assert api.asked[-1][2]["move"] is True
-    assert api.asked[-1][2]["notice_seconds"] == 3600
+    (wish,) = (asked[2] for asked in api.asked if asked[1].endswith("/drain"))
+    assert wish["move"] is True
+    assert wish["notice_seconds"] == 3600
     assert "host-a is drained" in out.text
     assert NEW in out.text
     assert out.of(*words, "--json") == 0

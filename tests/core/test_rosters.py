@@ -122,6 +122,52 @@ def test_a_clash_is_refused_and_names_both(name: str) -> None:
         enrolled(by_file, declared(name), Origin.CENSUS)
 
 
+def test_a_file_may_claim_whom_a_census_found_and_nothing_that_is_announced_is_lost() -> None:
+    found = frozen(enrolled(EMPTY, declared("a", "b", count=3), Origin.CENSUS), "b")
+    off = replace(found.scope.machines[0], presence=Presence.STOPPED)
+    found = replace(found, scope=replace(found.scope, machines=(off, found.scope.machines[1])))
+
+    claimed = enrolled(found, declared("c", "b", count=3))
+
+    assert roster(claimed) == [("a", 0), ("b", 1), ("c", 2)]
+    assert [m.origin for m in claimed.scope.machines] == [Origin.CENSUS, Origin.FILE, Origin.FILE]
+    assert claimed.scope.machines[0].presence is Presence.STOPPED
+    assert claimed.scope.origin is Origin.FILE
+    assert claimed.open_events == found.open_events
+
+
+def test_whether_a_machine_of_a_file_runs_is_the_word_of_who_has_seen_it() -> None:
+    known = enrolled(EMPTY, declared("a", "b"))
+    off = tuple(replace(m, presence=Presence.STOPPED) for m in known.scope.machines)
+    stopped = replace(known, scope=replace(known.scope, machines=off))
+
+    after = enrolled(stopped, replace(declared("a", "b"), seen=frozenset({MachineName("b")})))
+
+    assert [machine.presence for machine in after.scope.machines] == [
+        Presence.STOPPED,
+        Presence.RUNNING,
+    ]
+
+
+def test_a_machine_is_ceded_to_another_scope_unless_it_has_an_open_event() -> None:
+    machines = tuple(
+        Machine(name=MachineName(n), host=HostName("host-a"), vm_id=f"id-{n}") for n in "ab"
+    )
+    both = Declaration(replace(declared().scope, machines=machines))
+    found = enrolled(EMPTY, both, Origin.CENSUS)
+
+    decision = rosters.cede(found, frozenset({"id-a", "id-z"}), OPS, NOON)
+
+    assert roster(decision.ledger) == [("b", 1)]
+    assert [entry.note for entry in decision.entries] == ["removed a"]
+    # What a file has is not ceded, whatever its id.
+    assert rosters.cede(enrolled(EMPTY, both), frozenset({"id-a"}), OPS, NOON).entries == ()
+    busy = frozen(found, "b")
+    assert roster(rosters.cede(busy, frozenset({"id-a"}), OPS, NOON).ledger) == [("b", 1)]
+    with pytest.raises(Refused, match="b has an open event in scope default/web, E1: cancel it"):
+        rosters.cede(busy, frozenset({"id-b"}), OPS, NOON)
+
+
 def test_a_scope_that_cannot_be_is_refused() -> None:
     with pytest.raises(Refused, match="update domains"):
         enrolled(EMPTY, declared("a", count=0))

@@ -233,6 +233,107 @@ def test_an_address_that_the_fleet_file_gives_to_another_keeps_one_machine_out_a
         assert "db on host-a is left out" in service.log.read_text(encoding="utf-8")
 
 
+def test_whether_a_machine_of_a_fleet_file_runs_is_libvirts_word(tmp_path: Path) -> None:
+    """Keeps N1: who runs is warned, though it was off when the service looked last."""
+    device, address = nic(9, DB)
+    running = domain_xml("db", metadata=ours("", address), devices=device)
+    fleet = """
+[[scope]]
+name = "store"
+enabled = "always"
+  [[scope.machine]]
+  name = "db"
+"""
+    here = host(tmp_path, "host-a", running)
+    with ServiceProcess(tmp_path / "data", fleet, here) as service:
+        service.run("stop", "db", "--wait")
+        assert machines(service)["db"]["presence"] == "stopped"
+        service.stop()
+        # The test driver has it on again, as somebody might by hand; and no file is given.
+        service.fleet.unlink()
+
+        service.start()
+
+        assert machines(service)["db"]["presence"] == "running"
+        (event,) = service.announce("Freeze", "db")
+        assert event["status"] == "Scheduled"
+
+
+def test_a_fleet_file_that_comes_later_claims_what_libvirt_had(tmp_path: Path) -> None:
+    """Keeps S14: who tries it with libvirt alone may write a file afterwards."""
+    device, address = nic(9, DB)
+    options = (
+        host(tmp_path, "host-a", web(0), web(1)),
+        host(tmp_path, "host-b", domain_xml("db", metadata=ours("", address), devices=device)),
+    )
+    fleet = tmp_path / "later.toml"
+    fleet.write_text(
+        """
+[[scope]]
+name = "web"
+resource_group = "shop"
+kind = "availability-set"
+enabled = "always"
+  [[scope.machine]]
+  name = "web-1"
+
+[[scope]]
+name = "store"
+resource_group = "shop"
+enabled = "always"
+  [[scope.machine]]
+  name = "db"
+""",
+        encoding="utf-8",
+    )
+    with ServiceProcess(tmp_path / "data", None, *options) as service:
+        (event,) = service.announce("Freeze", "web-1")
+        assert machines(service)["db"]["scope"] == "db"
+
+        changes = service.json("fleet", "apply", str(fleet))["changes"]
+
+        assert "default/db: removed db" in changes
+        found = machines(service)
+        assert {name: one["scope"] for name, one in found.items()} == {
+            "web-0": "web",
+            "web-1": "web",
+            "db": "store",
+        }
+        # What was announced is announced still.
+        (told,) = service.document(WEB[1])["Events"]
+        assert told["EventId"] == event["event_id"]
+        assert leaf(service, DB, "compute/vmId") == uuid_of("db")
+        until(lambda: service.ask("GET", "/readyz").status == 200)
+
+
+def test_an_address_of_two_machines_keeps_one_of_them_out_and_nobody_else(tmp_path: Path) -> None:
+    device, address = nic(8, WEB[0])
+    thief = domain_xml("a-thief", metadata=ours("", address), devices=device)
+    here = host(tmp_path, "host-a", web(0))
+    with ServiceProcess(tmp_path / "data", None, here) as service:
+        assert set(machines(service)) == {"web-0"}
+        service.stop()
+        host(tmp_path, "host-a", thief, web(0), web(1))
+
+        service.start()
+
+        assert set(machines(service)) == {"web-0", "web-1"}
+        assert leaf(service, WEB[0], "compute/name") == "web-0"
+        log = service.log.read_text(encoding="utf-8")
+        assert f"a-thief on host-a is left out: {WEB[0]} is the address of web-0" in log
+        assert b"a-thief" in service.ask("GET", "/readyz").body
+
+
+def test_whoever_drains_the_only_host_is_told_that_nobody_can_leave(tmp_path: Path) -> None:
+    only = host(tmp_path, "host-a", web(0))
+    with ServiceProcess(tmp_path / "data", None, only) as service:
+        assert "no other host is open" in service.run("host", "drain", "HOST-A", "--move").stdout
+
+    both = (host(tmp_path, "host-a", web(0)), host(tmp_path, "host-b"))
+    with ServiceProcess(tmp_path / "more", None, *both) as service:
+        assert "no other host" not in service.run("host", "drain", "host-a", "--move").stdout
+
+
 def test_a_host_out_of_reach_is_told_and_keeps_nobody_from_being_served(tmp_path: Path) -> None:
     away = "--libvirt=qemu+unix:///system?socket=/nonexistent/socket"
     here = host(tmp_path, "host-a", web(0))
@@ -254,6 +355,8 @@ def test_a_host_out_of_reach_is_told_and_keeps_nobody_from_being_served(tmp_path
         (("--libvirt", "host-a"), "say URI or NAME=URI"),
         (("--libvirt", "test:///default", "--impacts-take", "1s"), "is for simulated VMs"),
         (("--stop-within", "1s"), "give --libvirt too"),
+        (("--libvirt", "a=test:///x", "--libvirt", "b=test:///x"), "has test:///x twice"),
+        (("--libvirt", "a=test:///x", "--libvirt", "a=test:///y"), "has a twice"),
     ],
 )
 def test_hosts_that_cannot_be_meant_are_refused(

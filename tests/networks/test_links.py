@@ -120,6 +120,22 @@ def test_a_reload_reads_the_network_file_again(site: Site) -> None:
         eventually("web-0", lambda: first.name)
 
 
+def test_a_reload_without_a_fleet_file_is_no_error(site: Site) -> None:
+    first, second = site.guest(0), site.guest(1)
+    site.prepare(WEB_0)
+    with site.service() as service:
+        service.stop()
+        service.fleet.unlink()
+        service.start()
+        assert first.name == "web-0"
+        site.prepare(WEB_0 + WEB_1)
+
+        service.signal(signal.SIGHUP)
+
+        eventually("web-1", lambda: second.name)
+        assert "ERROR" not in service.log.read_text()
+
+
 def test_a_file_with_errors_changes_nothing(site: Site) -> None:
     first = site.guest(0)
     site.prepare(WEB_0)

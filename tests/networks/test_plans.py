@@ -216,6 +216,13 @@ def test_ways_to_guests_that_left_are_taken_away() -> None:
         (TAPS, survey(replace(READY, master="br9")), "a port of br9", "nomaster"),
         (TAPS, survey(replace(READY, kind="bridge")), "is a bridge", "[[bridge]]"),
         (TAPS, survey(replace(READY, alias="mine")), "the alias 'mine'", "alias ''"),
+        (TAPS, survey(Device(name="tap-web-0")), "no virtual device", "give another name"),
+        (
+            TAPS,
+            survey(READY, routes=(Route(IPv4Network("0.0.0.0/0"), "tap-web-0"),)),
+            "this host's own way out",
+            "give another name",
+        ),
         (
             TAPS,
             survey(Device(name="lo", addresses=(Address(ENDPOINT, 32),))),

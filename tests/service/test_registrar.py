@@ -116,6 +116,18 @@ def test_a_machine_of_two_sources_is_refused_and_nothing_is_committed() -> None:
     assert world.parts.directory.scopes() == (WEB.id,)
 
 
+def test_a_file_may_put_whom_a_census_found_into_another_scope() -> None:
+    world = World()
+    found = Machine(name=MachineName("web-0"), addresses=("10.0.0.10",), vm_id="one")
+    world.declare(Scope(name="web-0", machines=(found,)), DB, origin=Origin.CENSUS)
+
+    told = world.declare(Scope(name="set", machines=(found,)))
+
+    assert told == ("default/set: added web-0", "default/web-0: removed web-0")
+    assert world.caller("10.0.0.10").scope == "default/set"
+    assert names(world, DB) == ["db"]
+
+
 @pytest.mark.parametrize("origin", Origin)
 def test_an_address_of_two_machines_is_refused_and_nothing_is_committed(origin: Origin) -> None:
     world = World(WEB)

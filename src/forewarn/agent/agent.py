@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import logging
 import signal
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, Protocol
 
-from forewarn.agent import cases, rules
+from forewarn.agent import advancing, cases, rules
+from forewarn.agent.advancing import Act, Begin, Sight, Stop
 from forewarn.agent.casebook import Casebook
-from forewarn.agent.cases import Act, Begin, Case, Sight, Stop
+from forewarn.agent.cases import Case, Result
 from forewarn.agent.hooks import Hook, Phase, variables
-from forewarn.agent.news import Kind, News, news_of
-from forewarn.agent.rules import OnFailure, Peers, Readiness, Rule, Verdict
+from forewarn.agent.news import Kind, News, ended, news_of
+from forewarn.agent.rules import Approve, OnFailure, Peers, Readiness, Rule, Verdict
 from forewarn.agent.runs import Runs
 from forewarn.client.documents import Event
 from forewarn.errors import ForewarnError, Refused
@@ -97,6 +99,7 @@ class Agent:
         self._document: dict[str, Event] | None = None
         self._asked: set[str] = set()
         self._again: dict[str, datetime] = {}
+        self._ended: Counter[tuple[Phase, Result]] = Counter()
         for case in self._cases.values():
             _log.info("event %s is taken up again: %s", case.event.id, case.event.type)
 
@@ -104,6 +107,11 @@ class Agent:
     def cases(self) -> Mapping[str, Case]:
         """What is in hand, by the event's id."""
         return dict(self._cases)
+
+    @property
+    def ended(self) -> Mapping[tuple[Phase, Result], int]:
+        """How many runs are over since this agent is at work, and how they ended."""
+        return dict(self._ended)
 
     def see(self, events: tuple[Event, ...]) -> None:
         """Take in a whole document."""
@@ -115,18 +123,19 @@ class Agent:
 
         Raises: Unavailable, if nothing can be written down: then nothing was done.
         """
-        if self._document is None:
-            # Nobody knows yet what has become of the events that are written down.
-            return None
         self._note_approvals(now)
-        for event in self._document.values():
+        for event in (self._document or {}).values():
             if event.id not in self._cases:
                 self._keep(cases.opened(event, self._boot, now))
+        # Before a document was read, nobody knows what has become of the events that are written down;
+        # but hooks that go on are stopped in time.
         wakes = [self._attend(case, now) for case in tuple(self._cases.values())]
         return min((wake for wake in wakes if wake is not None), default=None)
 
     def verdict(self, case: Case) -> Verdict:
         """Whether a case's event is approved now, and why."""
+        if self._document is None:
+            return Verdict(approves=False, why="the document was not read yet")
         if case.approved is not None:
             return Verdict(approves=False, why="it is approved")
         if case.refused is not None:
@@ -141,7 +150,7 @@ class Agent:
         # Each step may make the next one possible, as an empty phase does.
         while True:
             sight = self._sight(case, now)
-            advance = cases.advance(case, sight)
+            advance = advancing.advance(case, sight)
             if advance.case != case:
                 self._keep(advance.case)
             for act in advance.acts:
@@ -149,31 +158,38 @@ class Agent:
             if advance.case == case:
                 break
             case = advance.case
-        if case.is_closed:
-            self._runs.forget(case.event.id)
-            self._casebook.close(case.event.id)
-            del self._cases[case.event.id]
-            # An event that is still there, for this VM again, is looked at at once.
-            return now if self._document and case.event.id in self._document else None
-        return self._wake(case, sight, self._approve(case, now), now)
+        if not case.is_closed:
+            return self._wake(case, sight, self._approve(case, now), now)
+        self._close(case.event.id)
+        # Others may have waited for that; and an event that is still there is for this VM again.
+        return now if self._cases or self._document else None
+
+    def _close(self, event_id: str) -> None:
+        self._runs.forget(event_id)
+        self._casebook.close(event_id)
+        del self._cases[event_id]
+        self._asked.discard(event_id)
+        self._again.pop(event_id, None)
 
     def _sight(self, case: Case, now: datetime) -> Sight:
-        assert self._document is not None, "see `turn`"
-        # Once undoing has begun, hooks of other phases are of no interest.
-        rule = self._handbook.rule(case.event)
-        missing = [phase for phase in Phase if phase not in case.phases]
-        others = (one for one in self._cases.values() if one.event.id != case.event.id)
+        document = self._document or {}
+        waits = self._desires.undo_waits
+        others = [one for one in self._cases.values() if one.event.id != case.event.id]
         return Sight(
             now=now,
             boot=self._boot,
-            event=self._document.get(case.event.id),
+            event=document.get(case.event.id),
             runs={run: self._runs.look(run) for run in cases.going(case)},
-            hooks={
-                phase: self._handbook.hooks(case.event, phase) if rule.run_hooks else ()
-                for phase in missing
-            },
-            is_elsewhere=self._desires.undo_waits and any(not one.is_over for one in others),
+            hooks={phase: self._hooks(case, phase) for phase in Phase if phase not in case.phases},
+            is_read=self._document is not None,
+            is_elsewhere=waits and any(_is_in_hand(one, document) for one in others),
+            is_undoing=waits and any(one.is_undoing for one in others),
         )
+
+    def _hooks(self, case: Case, phase: Phase) -> tuple[Hook, ...]:
+        # What was done is undone, though the rule may be another one by now.
+        is_wanted = phase is Phase.UNDO or self._handbook.rule(case.event).run_hooks
+        return self._handbook.hooks(case.event, phase) if is_wanted else ()
 
     def _do(self, case: Case, act: Act) -> None:
         match act:
@@ -230,11 +246,22 @@ class Agent:
         self._cases[case.event.id] = case
         for news in news_of(before, case, self._desires.name):
             self._tell(news)
+        if before is not None:
+            self._ended.update(
+                (phase, run.result) for phase, run in ended(before, case) if run.result
+            )
         has_failed = case.readiness is Readiness.FAILED
         if has_failed and (before is None or before.readiness is not Readiness.FAILED):
             self._alert(case)
 
     def _alert(self, case: Case) -> None:
-        if self._handbook.rule(case.event).on_failure is OnFailure.ALERT:
+        rule = self._handbook.rule(case.event)
+        is_held = case.is_pending and rule.approve is Approve.AFTER_HOOKS
+        if is_held and rule.on_failure is OnFailure.ALERT:
             what = "held, as a hook failed: look at it, and approve it by hand if that is right"
             self._tell(News(Kind.ALERT, self._desires.name, case.event, what))
+
+
+def _is_in_hand(case: Case, document: Mapping[str, Event]) -> bool:
+    """Whether an event is ahead or has started, or hooks go on that were begun for it."""
+    return (not case.is_over and case.event.id in document) or not case.is_at_rest

@@ -20,7 +20,7 @@ class Casebook(Protocol):
     """Where cases are kept."""
 
     def cases(self) -> Iterator[Case]:
-        """Every case that was written down."""
+        """Every case that was written down. Raises: Unavailable."""
         ...
 
     def write(self, case: Case) -> None:
@@ -44,14 +44,21 @@ class DirectoryCasebook:
             raise _away(directory, error) from error
 
     def cases(self) -> Iterator[Case]:
-        for file in sorted(self._directory.glob("*.json")):
-            try:
-                yield load_case(file.read_bytes())
-            except (Malformed, OSError) as error:
-                # Better an event that is taken up anew than an agent that does not start.
-                aside = file.with_suffix(".unreadable")
-                _log.error("%s cannot be read, and is put aside as %s: %s", file, aside, error)
-                file.replace(aside)
+        try:
+            for file in sorted(self._directory.iterdir()):
+                if file.suffix == ".json":
+                    yield from self._case(file)
+        except OSError as error:
+            raise _away(self._directory, error) from error
+
+    def _case(self, file: Path) -> Iterator[Case]:
+        try:
+            yield load_case(file.read_bytes())
+        except Malformed as error:
+            # Better an event that is taken up anew than an agent that does not start.
+            aside = file.with_suffix(".unreadable")
+            _log.error("%s cannot be read, and is put aside as %s: %s", file, aside, error)
+            file.replace(aside)
 
     def write(self, case: Case) -> None:
         file = self._file(case.event.id)
@@ -86,7 +93,7 @@ class DirectoryCasebook:
 
 def _away(directory: Path, error: OSError) -> Unavailable:
     return Unavailable(
-        f"cannot write to {directory}: {error.strerror}: make room, or have `state` name another directory"
+        f"cannot keep cases in {directory}: {error.strerror}: make room, or have `state` name another directory"
     )
 
 

@@ -9,14 +9,17 @@ from __future__ import annotations
 import logging
 import queue
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
 from forewarn.agent.agent import Agent, Approvals
-from forewarn.agent.reports import Report
+from forewarn.agent.cases import Case, Result
+from forewarn.agent.hooks import Phase
+from forewarn.agent.reports import Counts, Report
+from forewarn.agent.rules import Verdict
 from forewarn.client import Client, Event
 from forewarn.client.documents import Document
 from forewarn.errors import ForewarnError, Unavailable
@@ -25,8 +28,12 @@ from forewarn.errors import ForewarnError, Unavailable
 _WITHIN: Final = timedelta(seconds=150)
 # How soon a turn is tried again that failed because nothing could be written down.
 _RETRY: Final = timedelta(seconds=1)
-# A report is never older than this.
-_BEAT: Final = timedelta(seconds=30)
+# A report is never older than this, nor is trouble noticed later.
+_BEAT: Final = timedelta(seconds=5)
+# An agent that has not been at work for so long never will be.
+_LATE: Final = timedelta(seconds=60)
+
+_UNSEEN: Final = Verdict(approves=False, why="nobody has seen yet what has become of it")
 
 _log: Final = logging.getLogger("forewarn.agent")
 
@@ -35,14 +42,17 @@ class Bell:
     """Wakes who waits; may be rung by any thread, also before anybody waits."""
 
     def __init__(self) -> None:
-        self._rung = threading.Event()
+        # Unlike other locks, what a signal does in the midst of `wait` cannot block it.
+        self._rings: queue.SimpleQueue[None] = queue.SimpleQueue()
 
     def ring(self) -> None:
-        self._rung.set()
+        self._rings.put(None)
 
     def wait(self, length: timedelta) -> None:
-        self._rung.wait(max(length.total_seconds(), 0))
-        self._rung.clear()
+        with suppress(queue.Empty):
+            self._rings.get(timeout=max(length.total_seconds(), 0))
+            while True:
+                self._rings.get_nowait()
 
 
 class ThreadedApprovals:
@@ -74,28 +84,54 @@ class ThreadedApprovals:
 class Loop:
     """Keeps an agent at work, in the caller's thread, until it is stopped."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one parameter for each port
         self,
         client: Client,
         bell: Bell,
         now: Callable[[], datetime],
         make: Callable[[str, Approvals], Agent],
         pulse: Callable[[Report], None],
+        beat: Callable[[], None] = lambda: None,
+        *,
+        known: tuple[Case, ...] = (),
     ) -> None:
-        """`make` makes the agent once the VM's name is known; `pulse` hears every new report."""
+        """`make` makes the agent once the VM's name is known; `pulse` hears every report.
+
+        `beat` is called every few seconds, while the document is being read and acted on. `known` are
+        the cases that were written down before, until the agent has seen for itself.
+        """
         self._client = client
         self._bell = bell
         self._now = now
         self._make = make
         self._pulse = pulse
+        self._beat = beat
         self._stopped = threading.Event()
         self._document: Document | None = None
-        self._report = Report(now())
+        self._known = tuple((case, _UNSEEN) for case in known)
+        self._report = Report(now(), cases=self._known, is_settled=False)
+        self._agent: Agent | None = None
+        self._ended: Mapping[tuple[Phase, Result], int] = {}
+        self._is_settled = False
+        self._worked = time.monotonic()
+        self._watcher = threading.Thread(target=self._watch, name="watch", daemon=True)
 
     @property
     def report(self) -> Report:
         """How the agent is now."""
         return self._report
+
+    @property
+    def counts(self) -> Counts:
+        """What was counted up to now."""
+        return Counts(self._ended, self._client.tally)
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether the document is being read, and looked at."""
+        has_begun = self._watcher.ident is not None
+        is_late = time.monotonic() - self._worked > _LATE.total_seconds()
+        return not is_late and (self._watcher.is_alive() or not has_begun)
 
     def stop(self) -> None:
         """End the work; hooks go on, and the next agent takes them up. From any thread, or a signal."""
@@ -104,19 +140,19 @@ class Loop:
 
     def run(self) -> None:
         """Work until `stop`. Raises: Unavailable, if the casebook cannot be read at first."""
-        watcher = threading.Thread(target=self._watch, name="watch", daemon=True)
-        watcher.start()
-        agent: Agent | None = None
+        self._watcher.start()
         while not self._stopped.is_set():
             document, name = self._document, self._client.known_name
-            if agent is None and name is not None:
-                agent = self._make(name, ThreadedApprovals(self._client, self._bell))
-            wake, trouble = self._turn(agent, document)
-            self._publish(agent, name, document, trouble)
+            if self._agent is None and name is not None:
+                self._agent = self._make(name, ThreadedApprovals(self._client, self._bell))
+            wake, trouble = self._turn(self._agent, document)
+            self._publish(self._agent, name, document, trouble)
+            if self._watcher.is_alive():
+                self._beat()
             now = self._now()
             self._bell.wait(min(wake - now if wake is not None else _BEAT, _BEAT))
         self._client.close()
-        watcher.join()
+        self._watcher.join()
 
     def _watch(self) -> None:
         for document in self._client.documents():
@@ -126,22 +162,32 @@ class Loop:
     def _turn(
         self, agent: Agent | None, document: Document | None
     ) -> tuple[datetime | None, str | None]:
-        if agent is None or document is None:
+        if agent is None:
             return None, None
-        agent.see(document.events)
+        if document is not None:
+            agent.see(document.events)
         try:
-            return agent.turn(self._now()), None
+            wake = agent.turn(self._now())
         except Unavailable as error:
             _log.error("nothing can be done: %s", error)
             return self._now() + _RETRY, str(error)
+        self._is_settled = document is not None
+        return wake, None
 
     def _publish(
         self, agent: Agent | None, name: str | None, document: Document | None, trouble: str | None
     ) -> None:
-        in_hand = () if agent is None else tuple(agent.cases.values())
-        verdicts = () if agent is None else tuple((case, agent.verdict(case)) for case in in_hand)
-        report = Report(self._now(), name, document, verdicts, trouble or self._client.trouble)
-        changed = replace(report, at=self._report.at) != self._report
-        self._report = report
-        if changed:
-            self._pulse(report)
+        in_hand = self._known
+        if agent is not None:
+            in_hand = tuple((case, agent.verdict(case)) for case in agent.cases.values())
+            self._ended = agent.ended
+        self._report = Report(
+            self._now(),
+            name,
+            document,
+            in_hand,
+            trouble or self._client.trouble,
+            is_settled=self._is_settled,
+        )
+        self._worked = time.monotonic()
+        self._pulse(self._report)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import Enum
+from typing import Final
 
 from forewarn.agent.cases import Case, Result, Run
 from forewarn.agent.hooks import Phase
@@ -23,15 +25,17 @@ class Kind(Enum):
     APPROVED = "approved"
     STARTED = "started"
     UNDONE = "undone"
+    # The document cannot be read, or nothing be written down, for a while; or can again.
+    TROUBLE = "trouble"
 
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """One thing that happened to one event of this VM."""
+    """One thing that happened, to one event of this VM unless it is trouble."""
 
     kind: Kind
     name: str
-    event: Event
+    event: Event | None
     what: str
 
 
@@ -50,8 +54,9 @@ def _first(case: Case) -> Iterator[tuple[Kind, str]]:
 
 
 def _steps(before: Case, after: Case) -> Iterator[tuple[Kind, str]]:
-    for phase, run in _ended_badly(before, after):
-        yield Kind.FAILED, f"hook {run.hook.name} of {phase.value} {_how(run)}"
+    for phase, run in ended(before, after):
+        if run.result in (Result.FAILED, Result.TIMED_OUT, Result.CUT_OFF):
+            yield Kind.FAILED, f"hook {run.hook.name} of {phase.value} {_how(run)}"
     if before.readiness is not Readiness.READY and after.readiness is Readiness.READY:
         yield Kind.READY, "made ready"
     if before.approved is None and after.approved is not None:
@@ -62,12 +67,13 @@ def _steps(before: Case, after: Case) -> Iterator[tuple[Kind, str]]:
         yield Kind.UNDONE, "undone"
 
 
-def _ended_badly(before: Case, after: Case) -> Iterator[tuple[Phase, Run]]:
+def ended(before: Case, after: Case) -> Iterator[tuple[Phase, Run]]:
+    """The runs that were over between two states of one case."""
     for phase, runs in after.phases.items():
         earlier = before.runs(phase)
         for number, run in enumerate(runs):
             was_over = number < len(earlier) and earlier[number].is_over
-            if not was_over and run.result in (Result.FAILED, Result.TIMED_OUT, Result.CUT_OFF):
+            if run.is_over and not was_over:
                 yield phase, run
 
 
@@ -75,3 +81,26 @@ def _how(run: Run) -> str:
     if run.result is Result.FAILED:
         return f"failed with status {run.code}"
     return "was not over in time" if run.result is Result.TIMED_OUT else "was cut off"
+
+
+# Trouble that is over sooner is for the logs only.
+TROUBLE_PATIENCE: Final = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Spell:
+    """How long there has been trouble, by a clock that never jumps, and whether it was told."""
+
+    since: timedelta | None = None
+    is_told: bool = False
+
+    def after(self, trouble: str | None, now: timedelta) -> tuple[Spell, str | None]:
+        """The spell now that there is trouble, or none; and what is to be told of it."""
+        if trouble is None:
+            what = "scheduled events can be read again" if self.is_told else None
+            return Spell(), what
+        since = now if self.since is None else self.since
+        if self.is_told or now - since < TROUBLE_PATIENCE:
+            return Spell(since, self.is_told), None
+        minutes = int((now - since) / timedelta(minutes=1))
+        return Spell(since, is_told=True), f"in trouble for {minutes} min: {trouble}"

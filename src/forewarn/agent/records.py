@@ -19,12 +19,14 @@ def dump_case(case: Case) -> bytes:
             "event": dump_event(case.event),
             "opened": case.opened.isoformat(),
             "boot": case.boot,
+            "not_before": _dump_instant(case.not_before),
             "phases": {
                 phase.value: [_dump_run(run) for run in runs] for phase, runs in case.phases.items()
             },
             "is_over": case.is_over,
             "approved": _dump_instant(case.approved),
             "refused": case.refused,
+            "prepared": _dump_instant(case.prepared),
         },
         indent=1,
     ).encode()
@@ -38,6 +40,7 @@ def load_case(content: bytes) -> Case:
             event=load_event(record["event"]),
             opened=datetime.fromisoformat(record["opened"]),
             boot=record["boot"],
+            not_before=_load_instant(record["not_before"]),
             phases={
                 Phase(phase): tuple(map(_load_run, runs))
                 for phase, runs in record["phases"].items()
@@ -45,6 +48,7 @@ def load_case(content: bytes) -> Case:
             is_over=record["is_over"],
             approved=_load_instant(record["approved"]),
             refused=record["refused"],
+            prepared=_load_instant(record.get("prepared")),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise Malformed(f"not a case of the agent: {error!r}") from error

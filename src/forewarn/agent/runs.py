@@ -1,12 +1,13 @@
 """Runs of hooks: processes that outlive the agent, and say on disk how they ended.
 
-A run has a directory. Its lock is held by the hook's processes themselves, from before the first of them until the last
-is gone; its `exit` is written by a shell around the hook. So an agent that was killed learns from the directory alone
-what became of the hooks it had begun:
+A run has a directory. Its lock is held by the hook's processes themselves, from before the first of them; its `exit` is
+written by a shell around the hook. So an agent that was killed learns from the directory alone what became of the
+hooks it had begun:
 
+    there is none       it was never begun
     `exit` is there     it is over, and how
-    the lock is held    it goes on
-    neither             it was cut off, by a reboot or a SIGKILL, or never began
+    the lock is held    it goes on; unless only those hold it who left the hook's group, as daemons do
+    otherwise           it was cut off, by a reboot or a SIGKILL
 
 Rule: what was begun under an id is never begun under that id again.
 """
@@ -20,13 +21,14 @@ import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol, TypeAlias
 
 from forewarn.agent.names import file_name
+from forewarn.errors import Unavailable
 
 _log: Final = logging.getLogger("forewarn.agent")
 
@@ -40,6 +42,7 @@ sync "$run/exit.new" 2> /dev/null
 mv "$run/exit.new" "$run/exit"
 """
 _COULD_NOT_START: Final = 126
+_STDERR: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +59,22 @@ class Going:
 
 @dataclass(frozen=True, slots=True)
 class CutOff:
-    """Nothing of it is left, and nobody knows how far it came, if it began."""
+    """Nothing of it is left, and nobody knows how far it came."""
 
 
-Look: TypeAlias = Over | Going | CutOff
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """It was never begun."""
+
+
+Look: TypeAlias = Over | Going | CutOff | Absent
 
 
 class Runs(Protocol):
     """Who runs hooks. A run's id has parts, the first of which is its event's."""
 
     def begin(self, run: str, command: tuple[str, ...], environment: Mapping[str, str]) -> None:
-        """Begin a run, unless it was begun under this id before."""
+        """Begin a run, unless it was begun under this id before. Raises: Unavailable."""
         ...
 
     def look(self, run: str) -> Look:
@@ -92,56 +100,81 @@ class ProcessRuns:
         self._directory = directory
         self._environment = dict(environment)
         self._wake = wake
+        # Of those begun here, as long as they go on; others say in a file who they are.
+        self._pids: dict[str, int] = {}
 
     def begin(self, run: str, command: tuple[str, ...], environment: Mapping[str, str]) -> None:
         place = self._directory / run
-        place.parent.mkdir(parents=True, exist_ok=True)
         try:
+            place.parent.mkdir(parents=True, exist_ok=True)
             place.mkdir()
+            self._start(run, place, command, environment)
         except FileExistsError:
             return
+        except OSError as error:
+            raise Unavailable(f"cannot keep runs of hooks in {place}: {error.strerror}") from error
+
+    def _start(
+        self, run: str, place: Path, command: tuple[str, ...], environment: Mapping[str, str]
+    ) -> None:
         lock = os.open(place / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
             process = subprocess.Popen(  # noqa: S603 - the owner's own hooks
                 ["/bin/sh", "-c", _AROUND, str(place), *command],
                 stdin=subprocess.DEVNULL,
-                env={**self._environment, **environment},
+                # What hooks say is for the log.
+                stdout=_STDERR,
+                env={**self._environment, **_sayable(environment)},
                 cwd="/",
                 start_new_session=True,
                 pass_fds=(lock,),
             )
-        except OSError as error:
+        except (OSError, ValueError) as error:
             _log.error("hook %s could not be started: %s", run, error)
             (place / "exit").write_text(f"{_COULD_NOT_START}\n")
             return
         finally:
             os.close(lock)
-        threading.Thread(target=self._await, args=(process,), name="hook", daemon=True).start()
+        self._pids[run] = process.pid
+        threading.Thread(target=self._await, args=(run, process), name="hook", daemon=True).start()
 
-    def _await(self, process: subprocess.Popen[bytes]) -> None:
+    def _await(self, run: str, process: subprocess.Popen[bytes]) -> None:
         process.wait()
+        del self._pids[run]
         self._wake()
 
     def look(self, run: str) -> Look:
         place = self._directory / run
         # The lock first: who writes `exit` holds it, so that nothing is missed in between.
-        is_held = _is_held(place / "lock")
+        is_going = _is_held(place / "lock") and self._is_alive(run)
         try:
             return Over(int((place / "exit").read_text()))
         except (FileNotFoundError, ValueError):
-            return Going() if is_held else CutOff()
+            if is_going:
+                return Going()
+            return CutOff() if place.is_dir() else Absent()
 
     def signal(self, run: str, number: signal.Signals) -> None:
-        place = self._directory / run
-        try:
-            pid = int((place / "pid").read_text())
-        except (FileNotFoundError, ValueError):
-            return
-        # After a while, another process may have that number: only who has the lock is meant.
-        if _holds(pid, place / "lock"):
+        pid = self._pid(run)
+        if pid is not None and self._is_alive(run):
             with suppress(ProcessLookupError):
                 os.killpg(pid, number)
+
+    def _pid(self, run: str) -> int | None:
+        """Who is the first of a run's group; None if it has not said so yet."""
+        try:
+            return self._pids.get(run) or int((self._directory / run / "pid").read_text())
+        except (FileNotFoundError, ValueError):
+            return None
+
+    def _is_alive(self, run: str) -> bool:
+        """Whether one of its group is there, or is about to be.
+
+        After a while, others may have their numbers: only who has the lock is meant.
+        """
+        pid, lock = self._pid(run), self._directory / run / "lock"
+        return pid is None or _holds(pid, lock) or any(_holds(one, lock) for one in _group(pid))
 
     def forget(self, event_id: str) -> None:
         shutil.rmtree(self._directory / file_name(event_id), ignore_errors=True)
@@ -170,3 +203,21 @@ def _holds(pid: int, lock: Path) -> bool:
     except OSError:
         return False
     return any(os.path.samestat(one, wanted) for one in opened)
+
+
+def _group(leader: int) -> Iterator[int]:
+    """The processes of a group."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            # After the name, which may have anything in it: state, parent, group.
+            fields = (process / "stat").read_text().rpartition(")")[2].split()
+            if int(fields[2]) == leader:
+                yield int(process.name)
+
+
+def _sayable(environment: Mapping[str, str]) -> dict[str, str]:
+    """What a process can be told: documents may have signs in them that no environment can."""
+    return {
+        name: value.replace("\0", "").encode(errors="replace").decode()
+        for name, value in environment.items()
+    }

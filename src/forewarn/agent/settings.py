@@ -8,7 +8,9 @@ from datetime import timedelta
 from enum import Enum
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
+from forewarn.agent.endpoint import parse_address
 from forewarn.agent.hooks import Hook, Phase
 from forewarn.agent.news import Kind
 from forewarn.agent.rules import Approve, Condition, OnFailure, Rule, WithoutHooks
@@ -21,13 +23,16 @@ STATE: Final = Path("/var/lib/forewarn-agent")
 HOOKS: Final = Path("/etc/forewarn/hooks.d")
 LISTEN: Final = "127.0.0.1:8171"
 TEMPLATE: Final = "{name}: {type} {id}: {what}"
+JSON: Final = "application/json"
+PLAIN: Final = "text/plain"
 
 _TOP: Final = "the agent's file"
 _RULE: Final = "[[rules]]"
 _COMMAND: Final = "[[commands]]"
 _PEERS: Final = "[peers]"
 _NOTIFY: Final = "[[notify]]"
-_MEMBERS: Final[Mapping[str, Collection[str]]] = {
+# What each table may have.
+MEMBERS: Final[Mapping[str, Collection[str]]] = {
     _TOP: (
         *("endpoint", "name", "state", "hooks", "listen", "undo_waits", "healthy"),
         *("rules", "commands", "peers", "notify"),
@@ -55,6 +60,11 @@ class _EventType(Enum):
 class _Source(Enum):
     PLATFORM = "Platform"
     USER = "User"
+
+
+class _ContentType(Enum):
+    FOR_PROGRAMS = JSON
+    FOR_PEOPLE = PLAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +95,7 @@ class Notification:
     url: str
     on: tuple[Kind, ...] = ()
     template: str = TEMPLATE
-    content_type: str = "application/json"
+    content_type: str = JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +133,13 @@ def parse_settings(text: str, name: str) -> Settings:
     """The settings of a text, which errors call by the given name. Raises: Malformed."""
     faults = Faults()
     top = Table(_TOP, parse_toml(text, name), (), faults)
-    top.refuse_unknown(_MEMBERS)
+    top.refuse_unknown(MEMBERS)
     settings = Settings(
         endpoint=_endpoint(top),
         name=top.text("name") or None,
         state=_path(top, "state", STATE),
         hooks=_path(top, "hooks", HOOKS),
-        listen=top.text("listen", LISTEN),
+        listen=_listen(top),
         undo_waits=top.flag("undo_waits", default=True),
         healthy=_words(top, "healthy"),
         rules=tuple(_rule(table) for table in top.tables("rules", _RULE)),
@@ -156,6 +166,16 @@ def _endpoint(top: Table) -> str | None:
     return text
 
 
+def _listen(top: Table) -> str:
+    text = top.text("listen", LISTEN)
+    try:
+        if text:
+            parse_address(text)
+    except Malformed as error:
+        top.fault("listen", f"listen = {error}", f'write "{LISTEN}", or "" for none')
+    return text
+
+
 def _path(top: Table, key: str, default: Path) -> Path:
     text = top.text(key, str(default))
     if not text.startswith("/"):
@@ -177,7 +197,7 @@ def _words(table: Table, key: str) -> tuple[str, ...] | None:
 
 
 def _rule(table: Table) -> Rule:
-    table.refuse_unknown(_MEMBERS)
+    table.refuse_unknown(MEMBERS)
     return Rule(
         types=_values(table, "types", _EventType),
         sources=_values(table, "sources", _Source),
@@ -197,7 +217,7 @@ def _values(table: Table, key: str, kind: type[Enum]) -> tuple[str, ...]:
 
 
 def _command(table: Table, number: int) -> Command:
-    table.refuse_unknown(_MEMBERS)
+    table.refuse_unknown(MEMBERS)
     for key in ("phase", "run"):
         if key not in table.members:
             table.fault(key, f"a command without {key}", f'write {key} = "…" into it')
@@ -214,23 +234,26 @@ def _command(table: Table, number: int) -> Command:
 
 
 def _peers(table: Table) -> PeerSettings:
-    table.refuse_unknown(_MEMBERS)
+    table.refuse_unknown(MEMBERS)
     url = table.text("url") or None
-    if url is not None and not url.startswith("http://"):
-        table.fault("url", f"url = {url!r} is not http://", 'write "http://{name}:8171"')
+    urls = table.pairs("urls")
+    for key, one in (("url", url), *(("urls", one) for _, one in urls)):
+        try:
+            parse_endpoint("http://x" if one is None else one.replace("{name}", "x"))
+        except Malformed as error:
+            table.fault(key, str(error), 'like "http://{name}:8171"')
     return PeerSettings(
         members=tuple(name for _, name in table.strings("members")),
         url=url,
-        urls=tuple((name.casefold(), one) for name, one in table.pairs("urls")),
+        urls=tuple((name.casefold(), one) for name, one in urls),
         command=_words(table, "command"),
     )
 
 
 def _notification(table: Table) -> Notification:
-    table.refuse_unknown(_MEMBERS)
+    table.refuse_unknown(MEMBERS)
     url = table.text("url")
-    if "://" not in url:
-        table.fault("url", f"url = {url!r} is not a URL", 'write url = "https://…"')
+    _check_url(table, url)
     template = table.text("template", TEMPLATE)
     try:
         template.format_map(_NOBODY)
@@ -241,8 +264,25 @@ def _notification(table: Table) -> Notification:
         url=url,
         on=table.choices("on", Kind) or tuple(Kind),
         template=template,
-        content_type=table.text("content_type", "application/json"),
+        content_type=table.choice("content_type", _ContentType.FOR_PROGRAMS).value,
     )
+
+
+def _check_url(table: Table, url: str) -> None:
+    remedy = 'write url = "https://…"'
+    try:
+        parts = urlsplit(url)
+        has_port = parts.port is None or parts.port > 0
+    except ValueError:
+        table.fault("url", "url is not a URL", remedy)
+        return
+    if "://" not in url or not url.isascii() or not url.isprintable() or " " in url:
+        table.fault("url", "url is not a URL", remedy)
+    elif parts.scheme in ("http", "https") and (not parts.hostname or not has_port):
+        table.fault("url", "url has no host, or no port that can be", remedy)
+    elif parts.scheme in ("http", "https") and "@" in parts.netloc:
+        what = "url has a user in it, which a webhook has not"
+        table.fault("url", what, "leave it out, or have apprise tell it by json://")
 
 
 # Every word that a template may have.

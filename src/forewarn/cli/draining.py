@@ -78,7 +78,8 @@ def drain(
         "description": description,
         "unannounced": unannounced,
     }
-    answer = connection.client().drain_host(host, wish)
+    client = connection.client()
+    answer = client.drain_host(host, wish)
     if as_json:
         print_json(answer)
         return
@@ -86,6 +87,11 @@ def drain(
     made = [*answer["events"], *answer["unannounced"]]
     if made:
         print_table(events_table(made, SystemClock().now()))
+        if not _have_a_way_out(client.hosts(), host):
+            print_line(
+                "no other host is open to them, and unless one is by then, these fail and the VMs "
+                "stay: `forewarn host undrain` one, or serve with one more --libvirt"
+            )
     elif move:
         print_line("no VM there needs to be told")
 
@@ -104,6 +110,15 @@ def undrain(host: _Which, /, *, as_json: AsJson = False, connection: Connection 
         print_json(answer)
     else:
         print_line(f"VMs may be placed on {answer['host']} again")
+
+
+def _have_a_way_out(hosts: list[Host], left: str) -> bool:
+    """Whether VMs can leave a host for another; simulated ones always can, and have no memory."""
+    is_real = any(
+        h["memory_free_mib"] is not None for h in hosts if h["host"].lower() == left.lower()
+    )
+    others = [host for host in hosts if host["host"].lower() != left.lower()]
+    return not is_real or any(not (h["is_drained"] or h["trouble"]) for h in others)
 
 
 def _row(host: Host) -> tuple[str, ...]:

@@ -54,7 +54,9 @@ def prepare(
     for note in notes:
         sys.stderr.write(f"forewarn: {note}\n")
     spelled = tuple(plans.placed(command, network.namespace) for command in todo)
-    _tell(spelled, dry_run, as_json, f"prepared {len(network.devices)} links: {_named(network)}")
+    count = len(network.devices)
+    links = f"{count} link{'s' if count != 1 else ''}"
+    _tell(spelled, dry_run, as_json, f"prepared {links}: {_named(network)}")
 
 
 def unprepare(

@@ -87,6 +87,8 @@ SERVING: Final[Mapping[str, str]] = {
     "restore": "Put a backup in the place of the service's database.",
 }
 
+AGENT: Final = "Run a VM's hooks before an event, approve it, and undo afterwards: the VM's side."
+
 Shell = Literal["bash", "zsh", "fish"]
 
 
@@ -136,9 +138,15 @@ def build(words: Sequence[str] = ()) -> App:
     if not words or words[0] not in SERVING:
         # Likewise: to serve one need not load its clients.
         import_module("forewarn.cli.commands").register(app, words)
+    app.command(agent, help=AGENT, help_epilogue="")
     app.command(completion, help_epilogue="")
     app.command(install_completion, name="--install-completion", help_epilogue="")
     return app
+
+
+def agent(*words: Annotated[str, Parameter(allow_leading_hyphen=True)]) -> int:
+    """Be the agent, or try it; `forewarn agent --help` has its commands."""
+    return int(import_module("forewarn.agent.main").main(words))
 
 
 def completion(shell: Annotated[Shell, Parameter(name="SHELL")], /) -> None:
@@ -185,6 +193,9 @@ def _content(file: Path) -> bytes:
 
 
 def _run(words: Sequence[str]) -> int:
+    if words and words[0] == "agent":
+        # It has a command line of its own, as it goes into VMs without us.
+        return agent(*words[1:])
     result = build(words)(
         _connection_last(words),
         print_error=False,

@@ -7,6 +7,7 @@ import re
 import shlex
 import socket
 import sys
+from collections.abc import Sequence
 from datetime import timedelta
 from importlib.resources import files
 from ipaddress import ip_address
@@ -263,9 +264,20 @@ def _libvirt(
     if stop_within is not None and not given:
         raise Malformed("--stop-within is for real VMs: give --libvirt too, or leave it out")
     hosts = tuple(map(_host, given))
+    _refuse_twice([uri for _, uri in hosts])
+    _refuse_twice([name for name, _ in hosts if name])
     if stop_within is None:
         return LibvirtSettings(hosts)
     return LibvirtSettings(hosts, parse_duration(stop_within))
+
+
+def _refuse_twice(given: Sequence[str]) -> None:
+    """One host under two names would be a place for its own VMs to move to."""
+    twice = [one for number, one in enumerate(given) if one in given[:number]]
+    if twice:
+        raise Malformed(
+            f"--libvirt has {twice[0]} twice: give each host once, with a name of its own"
+        )
 
 
 def _host(text: str) -> tuple[str, str]:

@@ -61,6 +61,8 @@ class AsyncClient(Contacted):
                 self._contact.note(outcome)
                 heard = watching.heard(watch, asked, outcome, began=began, now=elapsed())
                 self._contact.learn(heard)
+                took, waits = elapsed() - began, bool(asked.wait)
+                self._contact.count(took, is_well=heard.trouble is None, waits=waits)
                 watch = heard.watch
                 yield heard
 
@@ -86,6 +88,7 @@ class AsyncClient(Contacted):
         async with AsyncLine() as line:
             while True:
                 await _sleep(attempt.at)
+                began = elapsed()
                 outcome = await line.exchange(
                     self._contact.endpoint,
                     errand.request,
@@ -93,6 +96,7 @@ class AsyncClient(Contacted):
                     patience=attempt.patience,
                 )
                 self._contact.note(outcome)
+                self._contact.count(elapsed() - began, is_well=errands.is_answer(outcome))
                 match errands.judge(errand, attempt, outcome, elapsed()):
                     case Done(value):
                         self._contact.succeeded(errand)

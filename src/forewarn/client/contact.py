@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterable
 from datetime import timedelta
@@ -15,6 +16,7 @@ from forewarn.client.documents import Event
 from forewarn.client.errands import Attempt, Errand
 from forewarn.client.messages import Answer, Outcome
 from forewarn.client.patience import Pace
+from forewarn.client.tallies import Tally
 from forewarn.client.watching import Heard, Watch
 
 T = TypeVar("T")
@@ -46,6 +48,9 @@ class Contact:
         self._find: Final = find or partial(discovery.places, endpoint)
         self._search = Search(self._find())
         self._has_read = False
+        self.tally = Tally()
+        # Each thread counts on from what the others counted.
+        self._counting = threading.Lock()
 
     @property
     def endpoint(self) -> Endpoint:
@@ -67,6 +72,14 @@ class Contact:
     def watch(self, known: Iterable[Event]) -> Watch:
         """A watch that begins now."""
         return Watch(self.pace, name=self.name, known=tuple(known), due=elapsed())
+
+    def count(self, took: timedelta, *, is_well: bool, waits: bool = False) -> None:
+        """Count a question; what was asked to wait would say nothing of how soon answers come."""
+        with self._counting:
+            if not is_well:
+                self.tally = self.tally.with_failure()
+            elif not waits:
+                self.tally = self.tally.with_answer(took)
 
     def learn(self, heard: Heard) -> None:
         """Take in what a watch heard, and log where trouble begins and ends."""
@@ -119,3 +132,8 @@ class Contacted:
     def known_name(self) -> str | None:
         """The VM's own name if it is known by now; nobody is asked."""
         return self._contact.name
+
+    @property
+    def tally(self) -> Tally:
+        """How many questions were answered so far, how soon, and how many were not."""
+        return self._contact.tally

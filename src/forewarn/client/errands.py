@@ -71,6 +71,11 @@ def approval(events: tuple[Event | str, ...]) -> Errand[None]:
     return Errand(questions.approval(event_ids), lambda _: None)
 
 
+def is_answer(outcome: Outcome) -> bool:
+    """Whether an outcome looks like an answer; what it says may yet be none."""
+    return isinstance(outcome, Answer) and outcome.status == questions.OK
+
+
 def judge(
     errand: Errand[T], attempt: Attempt, outcome: Outcome, now: timedelta
 ) -> Done[T] | Attempt:

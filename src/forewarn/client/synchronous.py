@@ -100,6 +100,8 @@ class Client(Contacted):
                 self._contact.note(outcome)
                 heard = watching.heard(watch, asked, outcome, began=began, now=elapsed())
                 self._contact.learn(heard)
+                took, waits = elapsed() - began, bool(asked.wait)
+                self._contact.count(took, is_well=heard.trouble is None, waits=waits)
                 watch = heard.watch
                 yield heard
 
@@ -124,6 +126,7 @@ class Client(Contacted):
         attempt = self._contact.attempt(within)
         with self._line() if errand.request.body is None else Line() as line:
             while not self._slept(attempt.at):
+                began = elapsed()
                 outcome = line.exchange(
                     self._contact.endpoint,
                     errand.request,
@@ -131,6 +134,7 @@ class Client(Contacted):
                     patience=attempt.patience,
                 )
                 self._contact.note(outcome)
+                self._contact.count(elapsed() - began, is_well=errands.is_answer(outcome))
                 match errands.judge(errand, attempt, outcome, elapsed()):
                     case Done(value):
                         self._contact.succeeded(errand)

@@ -1,7 +1,7 @@
 """Keeping a scope's roster in step with what its sources declare.
 
 A source (a fleet file, the control API, a fabric's census) adds, changes and removes only the
-machines it declared itself. What owners set through the API is nobody's declaration, and outlives
+machines it declared itself; but whom a census found, a file may claim. What owners set through the API is nobody's declaration, and outlives
 them all. A scope is never deleted: one without machines keeps its ledger, so that its incarnation
 goes on should it come back.
 """
@@ -26,10 +26,14 @@ _UNSET: Final = OwnerPolicies()
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """A scope as one source wants it. `settled` machines were given their update domain."""
+    """A scope as one source wants it. `settled` machines were given their update domain.
+
+    Of the `seen` ones somebody knows whether they run, whoever declares them.
+    """
 
     scope: Scope
     settled: frozenset[MachineName] = frozenset()
+    seen: frozenset[MachineName] = frozenset()
 
 
 def enroll(
@@ -140,6 +144,29 @@ def remove(ledger: Ledger, name: str, origin: Origin, actor: Actor, now: datetim
     return ledgers.note(after, What.ROSTER, actor, now, None, f"removed {machine.name}")
 
 
+def cede(ledger: Ledger, claimed: frozenset[str], actor: Actor, now: datetime) -> Decision:
+    """Take out of the scope those of a census whom a file puts into another, by their VM ids.
+
+    Raises: Refused if one of them has an open event, which could not go with it.
+    """
+    scope = ledger.scope
+    ceded = [m for m in scope.machines if m.origin is Origin.CENSUS and m.vm_id in claimed]
+    if not ceded:
+        return Decision(ledger)
+    names = [machine.name for machine in ceded]
+    for event in ledger.open_events:
+        for name in event.machines:
+            if name in names:
+                raise Refused(
+                    f"{name} has an open event in scope {scope.id}, {event.id}: cancel it or let it "
+                    "end before the file puts the VM into another scope"
+                )
+    rest = tuple(machine for machine in scope.machines if machine not in ceded)
+    after = replace(ledger, scope=replace(scope, machines=rest))
+    text = ", ".join(f"removed {name}" for name in names)
+    return ledgers.note(after, What.ROSTER, actor, now, None, text)
+
+
 def amend_policies(
     ledger: Ledger, policies: OwnerPolicies, actor: Actor, now: datetime, kept: str | None = None
 ) -> Decision:
@@ -192,7 +219,13 @@ def _settings(scope: Scope) -> Scope:
 
 def _claimed(before: Scope, origin: Origin) -> Origin:
     """Who speaks for a scope that several sources declare: the API only if nobody else does."""
-    return origin if before.origin in (None, Origin.API) else before.origin
+    known = before.origin
+    return origin if known in (None, Origin.API) or _yields(known, origin) else known
+
+
+def _yields(known: Origin | None, origin: Origin) -> bool:
+    """Whether one source makes room for another: a file says more of a machine than who saw it."""
+    return known is Origin.CENSUS and origin is Origin.FILE
 
 
 def _not_yours(scope: Scope, origin: Origin) -> str:
@@ -225,11 +258,12 @@ def _spelled(before: OwnerPolicies, after: OwnerPolicies) -> Iterator[str]:
 def _refuse_clash(before: Scope, declared: Scope, origin: Origin) -> None:
     for machine in declared.machines:
         known = before.machine(machine.name)
-        if known is not None and known.origin is not origin:
-            raise Refused(
-                f"{machine.name} of scope {before.id} is declared by the {known.origin.value} and "
-                f"by the {origin.value}: take it out of one of them"
-            )
+        if known is None or known.origin is origin or _yields(known.origin, origin):
+            continue
+        raise Refused(
+            f"{machine.name} of scope {before.id} is declared by the {known.origin.value} and "
+            f"by the {origin.value}: take it out of one of them"
+        )
 
 
 def _refuse_moves(ledger: Ledger, after: Scope) -> None:
@@ -253,7 +287,8 @@ def _merged(before: Scope, declared: Declaration, origin: Origin) -> tuple[Machi
     wanted = {machine.name.lower(): machine for machine in declared.scope.machines}
     machines: list[Machine] = []
     for known in before.machines:
-        if known.origin is not origin:
+        is_claimed = _yields(known.origin, origin) and known.name.lower() in wanted
+        if known.origin is not origin and not is_claimed:
             machines.append(known)
             settled.add(known.name)
             continue
@@ -265,18 +300,19 @@ def _merged(before: Scope, declared: Declaration, origin: Origin) -> tuple[Machi
             machine = replace(machine, update_domain=known.update_domain)
         # What is kept is the API's to say; a file that says nothing takes nothing away.
         kept = machine.kept if origin is Origin.API else known.kept
-        presence = _presence(known, machine, origin)
+        is_seen = origin is Origin.CENSUS or machine.name in declared.seen
+        presence = _presence(known, machine, is_seen=is_seen)
         machines.append(replace(machine, origin=origin, presence=presence, kept=kept))
     machines += (replace(machine, origin=origin) for machine in wanted.values())
     return scopes.spread(machines, settled, count)
 
 
-def _presence(known: Machine, declared: Machine, origin: Origin) -> Presence:
+def _presence(known: Machine, declared: Machine, *, is_seen: bool) -> Presence:
     """Whether a machine is there, by one who has seen it; anybody else's word changes nothing.
 
     One that was preempted or terminated does not come back by being declared still.
     """
-    if origin is not Origin.CENSUS or known.presence is Presence.DELETED:
+    if not is_seen or known.presence is Presence.DELETED:
         return known.presence
     if known.presence is Presence.DEALLOCATED and declared.presence is Presence.STOPPED:
         # Both are off; only the record knows the difference.

@@ -15,7 +15,7 @@ from forewarn.errors import Refused
 from forewarn.networks import filters
 from forewarn.networks.links import ENDPOINT, TAP_MAC, Bridge, Guest, Network
 from forewarn.networks.namespaces import path_of
-from forewarn.networks.surveys import OURS, ROUTE_PROTOCOL, Address, Device, Survey
+from forewarn.networks.surveys import OURS, ROUTE_PROTOCOL, Address, Device, Route, Survey
 
 STRICT: Final = 1
 LOOSE: Final = 2
@@ -155,6 +155,14 @@ def _tap(tap: Guest, network: Network, found: Survey) -> Iterator[str]:
             f"{name} is {what}, and a tap stands alone: declare it under [[bridge]], or `ip link set "
             f"dev {name} nomaster`"
         )
+    elif not device.kind or name in {route.device for route in found.routes if _is_default(route)}:
+        what = (
+            "this host's own way out" if device.kind else "no virtual device, but this host's own"
+        )
+        raise Refused(
+            f"{name} is {what}, and a tap leads to one VM alone: give another name, and prepare makes "
+            "that device; for a bridge, see [[bridge]]"
+        )
     yield from _marked(device, f"mac={device.mac}")
     if device.mac != TAP_MAC:
         yield f"link set dev {name} address {TAP_MAC}"
@@ -164,6 +172,10 @@ def _tap(tap: Guest, network: Network, found: Survey) -> Iterator[str]:
         for address in tap.addresses
     }
     yield from _addressed(device, wanted, _ours(device, network, found))
+
+
+def _is_default(route: Route) -> bool:
+    return route.destination.prefixlen == 0
 
 
 def _bridge(bridge: Bridge, network: Network, found: Survey) -> Iterator[str]:

@@ -99,7 +99,7 @@ class Directory:
         """The machines that run on a host. Raises: Unknown."""
         found = self._hosts.get(name.lower())
         if found is None:
-            raise Unknown(f"no VM runs on a host {name}; `forewarn fleet` lists the hosts")
+            raise Unknown(f"no VM runs on a host {name}; `forewarn host list` has those there are")
         return found
 
     def hosts(self) -> tuple[str, ...]:

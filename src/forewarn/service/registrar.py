@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Final
 
-from forewarn.core import rosters
+from forewarn.core import ledgers, rosters
 from forewarn.core.journal import Actor, Entry
 from forewarn.core.ledgers import Decision, Ledger
 from forewarn.core.names import Revision, ScopeId
@@ -184,19 +184,20 @@ class Registrar:
     ) -> tuple[str, ...]:
         declared = {declaration.scope.id: declaration for declaration in declarations}
         known = {ledger.scope.id: ledger for ledger in self.books.all()}
+        claimed = _claimed(declarations, origin)
         wanted = {
-            scope: self._decided(ledger, declared.get(scope), origin, actor)
+            scope: self._decided(ledger, declared.get(scope), origin, actor, claimed)
             for scope, ledger in known.items()
         }
         opened = {
-            scope: self._decided(_blank(declaration), declaration, origin, actor)
+            scope: self._decided(_blank(declaration), declaration, origin, actor, claimed)
             for scope, declaration in declared.items()
             if scope not in known
         }
         _refuse_shared_addresses({**wanted, **opened})
         changed = [s for s, d in wanted.items() if d.entries or d.ledger != known[s]]
         self._open(tuple(opened.values()))
-        self._amend(changed, declared, origin, actor)
+        self._amend(changed, declared, origin, actor, claimed)
         decided = [*opened.values(), *(wanted[scope] for scope in changed)]
         return tuple(
             f"{decision.ledger.scope.id}: {'; '.join(map(_said, decision.entries))}"
@@ -214,24 +215,40 @@ class Registrar:
         declared: Mapping[ScopeId, Declaration],
         origin: Origin,
         actor: Actor,
+        claimed: frozenset[str],
     ) -> None:
         for first in range(0, len(scopes), SCOPES_PER_COMMIT):
             some = scopes[first : first + SCOPES_PER_COMMIT]
             self.books.amend_together(
                 some,
                 lambda found: [
-                    self._decided(ledger, declared.get(scope), origin, actor)
+                    self._decided(ledger, declared.get(scope), origin, actor, claimed)
                     for scope, ledger in found.items()
                 ],
             )
 
     def _decided(
-        self, ledger: Ledger, declaration: Declaration | None, origin: Origin, actor: Actor
+        self,
+        ledger: Ledger,
+        declaration: Declaration | None,
+        origin: Origin,
+        actor: Actor,
+        claimed: frozenset[str],
     ) -> Decision:
         now = self.clock.now()
         if declaration is None:
-            return rosters.withdraw(ledger, origin, actor, now)
-        return rosters.enroll(ledger, declaration, origin, actor, now)
+            decision = rosters.withdraw(ledger, origin, actor, now)
+        else:
+            decision = rosters.enroll(ledger, declaration, origin, actor, now)
+        return ledgers.then(decision, rosters.cede(decision.ledger, claimed, actor, now))
+
+
+def _claimed(declarations: Sequence[Declaration], origin: Origin) -> frozenset[str]:
+    """The ids of the VMs that a file puts somewhere, wherever a census found them."""
+    if origin is not Origin.FILE:
+        return frozenset()
+    machines = (machine for declared in declarations for machine in declared.scope.machines)
+    return frozenset(machine.vm_id for machine in machines if machine.vm_id)
 
 
 def _said(entry: Entry) -> str:

@@ -20,7 +20,8 @@ _REMEDIES: Final[Mapping[int, str]] = {
         "this user may not use ports below 1024: grant CAP_NET_BIND_SERVICE, or choose another port"
     ),
     errno.EADDRNOTAVAIL: (
-        "no interface of this machine has that address: add it to one, or choose another address"
+        "no interface of this machine has that address: `forewarn host prepare` gives it to the links "
+        "of a network file, which --network listens on; or choose another address"
     ),
     errno.EADDRINUSE: "another process listens there: stop it, or choose another port",
     errno.ENODEV: (

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from forewarn.core.journal import SERVICE
-from forewarn.core.names import ScopeId
+from forewarn.core.names import MachineName, ScopeId
 from forewarn.core.rosters import Declaration
 from forewarn.core.scopes import Enabling, Interface, Machine, Origin, ScopeKind
 from forewarn.errors import ForewarnError, Refused, Unavailable
@@ -67,6 +67,61 @@ class Threads:
             self._on_crash()
 
 
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who has an address: a machine of the census, or one that others declared."""
+
+    scope: ScopeId
+    machine: str
+    is_found: bool
+
+
+def admit(
+    declared: Sequence[Declaration],
+    holder: Callable[[str], Holder | None],
+    is_leased: Callable[[ScopeId, MachineName], bool],
+) -> tuple[tuple[Declaration, ...], tuple[str, ...]]:
+    """Those of a census who can all be at once, and of the others why they cannot.
+
+    An address is one machine's. Who was leased it yields to whom it was written down for, since a guest
+    may ask for any; among those alike, who had it keeps it, however the newcomer is called.
+    """
+    everybody = [(d.scope.id, machine) for d in declared for machine in d.scope.machines]
+    owners: dict[str, tuple[ScopeId, str]] = {}
+    keepers: set[tuple[ScopeId, str]] = set()
+    for address in (one for _, machine in everybody for one in machine.addresses):
+        had = holder(address)
+        if had is not None:
+            keepers.add((had.scope, had.machine))
+            if not had.is_found:
+                owners[address] = (had.scope, had.machine)
+    everybody.sort(
+        key=lambda one: (is_leased(one[0], one[1].name), (one[0], one[1].name) not in keepers)
+    )
+    turned_away: dict[tuple[ScopeId, str], str] = {}
+    for scope, machine in everybody:
+        me = (scope, machine.name)
+        taken = [one for one in machine.addresses if owners.get(one, me) != me]
+        if taken:
+            other_scope, other = owners[taken[0]]
+            turned_away[me] = (
+                f"{machine.name} on {machine.host} is left out: {taken[0]} is the address of {other} of "
+                f"scope {other_scope} already: give one of them another"
+            )
+        else:
+            owners.update(dict.fromkeys(machine.addresses, me))
+    return tuple(_without(declared, turned_away)), tuple(turned_away.values())
+
+
+def _without(
+    declared: Sequence[Declaration], some: Collection[tuple[ScopeId, str]]
+) -> Iterator[Declaration]:
+    for one in declared:
+        machines = tuple(m for m in one.scope.machines if (one.scope.id, m.name) not in some)
+        if machines:
+            yield replace(one, scope=replace(one.scope, machines=machines))
+
+
 class Hosting:
     """Keeps a service's fleet in step with what its hosts say, in a thread of its own."""
 
@@ -82,8 +137,8 @@ class Hosting:
         # What was told last, so that each trouble is logged once.
         self._told: frozenset[str] = frozenset()
         self._refusal: str | None = None
-        # Who cannot be in the fleet, as somebody who is not of the census has the same address.
-        self._left_out: tuple[str, ...] = ()
+        # Who was not let in at the last look, and why.
+        self._turned_away: tuple[str, ...] = ()
         self._following: threading.Thread | None = None
 
     def begin(self, is_drained: Callable[[str], bool]) -> None:
@@ -95,9 +150,13 @@ class Hosting:
             if self.fabric.has_seen_all:
                 return
             self.fabric.changed.wait(LOOK_SECONDS)
+            # Whoever watches the start learns at once what it waits for.
+            self._tell_troubles()
 
     def follow(self, assembly: Assembly) -> None:
         """Keep the fleet in step from now on."""
+        # Without a file at this start, what one declared before goes on to be as libvirt has it.
+        self._written = self._written or _remembered(assembly)
         self.look(assembly)
         self._following = self._threads.start("census", partial(self._follow, assembly))
 
@@ -112,7 +171,7 @@ class Hosting:
     @property
     def trouble(self) -> str | None:
         """What is wrong with a host, or with what it says, if anything is."""
-        return self._refusal or next(iter((*self.fabric.troubles, *self._left_out)), None)
+        return self._refusal or next(iter((*self.fabric.troubles, *self._turned_away)), None)
 
     def keep(self, written: Sequence[Declaration]) -> None:
         """A fleet file is in force: its machines go on to be what libvirt says they are."""
@@ -125,23 +184,21 @@ class Hosting:
 
     def look(self, assembly: Assembly) -> None:
         """Bring the fleet in step with the hosts, if they can be asked."""
-        self._tell_troubles()
         try:
             found = tuple(self.fabric.census())
         except Unavailable:
             # It is among the troubles.
+            self._tell_troubles()
             return
         completed = self.completed(self._written)
-        if (found, completed) == self._applied:
-            return
-        try:
-            self._apply(assembly, completed, found)
-        except ForewarnError as error:
-            # Such as an address that two machines have; it is tried again.
-            self._refusal = f"the census is not in force: {error}"
-            return
-        self._refusal = None
-        self._applied = (found, completed)
+        if (found, completed) != self._applied or self._turned_away:
+            try:
+                self._apply(assembly, completed, found)
+                self._refusal = None
+                self._applied = (found, completed)
+            except ForewarnError as error:
+                # It is tried again.
+                self._refusal = f"the census is not in force: {error}"
         self._tell_troubles()
 
     def _apply(
@@ -151,8 +208,7 @@ class Hosting:
         changes: tuple[str, ...] = ()
         if self._written:
             changes = registrar.apply(completed, Origin.FILE, SERVICE)
-        own, self._left_out = _without_taken(assembly, self._own(assembly, found))
-        changes += registrar.apply(own, Origin.CENSUS, SERVICE)
+        changes += registrar.apply(self._own(assembly, found), Origin.CENSUS, SERVICE)
         for change in changes:
             self._log.info(change, extra={"action": "census"})
 
@@ -160,11 +216,11 @@ class Hosting:
         while not self._stopping.is_set():
             is_news = self.fabric.changed.wait(LOOK_AGAIN_SECONDS)
             self.fabric.changed.clear()
-            if is_news or self._refusal is not None:
+            if is_news or self._refusal is not None or self._turned_away:
                 self.look(assembly)
 
     def _tell_troubles(self) -> None:
-        present = frozenset((*self.fabric.troubles, *self._left_out))
+        present = frozenset((*self.fabric.troubles, *self._turned_away))
         if self._refusal is not None:
             present |= {self._refusal}
         for trouble in sorted(present - self._told):
@@ -177,12 +233,13 @@ class Hosting:
 
     def _completed(self, declared: Declaration) -> Declaration:
         scope = declared.scope
-        machines = tuple(self._with_facts(scope.id, machine) for machine in scope.machines)
-        return Declaration(replace(scope, machines=machines), declared.settled)
-
-    def _with_facts(self, scope: ScopeId, machine: Machine) -> Machine:
-        found = self.fabric.machine(scope, machine.name)
-        return machine if found is None else completed_by(machine, found)
+        facts = {m.name: self.fabric.machine(scope.id, m.name) for m in scope.machines}
+        machines = tuple(
+            machine if (found := facts[machine.name]) is None else completed_by(machine, found)
+            for machine in scope.machines
+        )
+        seen = frozenset(name for name, found in facts.items() if found is not None)
+        return Declaration(replace(scope, machines=machines), declared.settled, seen)
 
     def _own(self, assembly: Assembly, found: Sequence[Declaration]) -> tuple[Declaration, ...]:
         """What is the census's to declare: the machines that nobody else has."""
@@ -207,41 +264,31 @@ class Hosting:
             # What others declared of the scope is theirs to change.
             scope = known if known.origin not in (None, Origin.CENSUS) else declared.scope
             own.append(Declaration(replace(scope, machines=machines), declared.settled))
-        return tuple(own)
+        admitted, self._turned_away = admit(own, partial(_holder, assembly), self.fabric.is_leased)
+        return admitted
 
 
-def _without_taken(
-    assembly: Assembly, own: Sequence[Declaration]
-) -> tuple[tuple[Declaration, ...], tuple[str, ...]]:
-    """What the census declares, but for those whose address another source's machine has; and why."""
-    left: list[Declaration] = []
-    left_out: list[str] = []
-    for declared in own:
-        machines: list[Machine] = []
-        for machine in declared.scope.machines:
-            why = next(filter(None, (_taken(assembly, one) for one in machine.addresses)), "")
-            if why:
-                left_out.append(f"{machine.name} on {machine.host} is left out: {why}")
-            else:
-                machines.append(machine)
-        if machines:
-            scope = replace(declared.scope, machines=tuple(machines))
-            left.append(Declaration(scope, declared.settled))
-    return tuple(left), tuple(left_out)
+def _remembered(assembly: Assembly) -> tuple[Declaration, ...]:
+    """What a fleet file declared when one was in force last."""
+    found: list[Declaration] = []
+    for scope in assembly.directory.scopes():
+        ledger = assembly.board.ledger(scope)
+        known = () if ledger is None else ledger.scope.machines
+        machines = tuple(machine for machine in known if machine.origin is Origin.FILE)
+        if ledger is not None and machines:
+            settled = frozenset(machine.name for machine in machines)
+            found.append(Declaration(replace(ledger.scope, machines=machines), settled))
+    return tuple(found)
 
 
-def _taken(assembly: Assembly, address: str) -> str:
-    owner = assembly.identities.owner(address)
-    ledger = None if owner is None else assembly.board.ledger(owner.scope)
-    if owner is None or ledger is None:
-        return ""
-    for machine in ledger.scope.machines:
-        if machine.name == owner.machine and machine.origin is not Origin.CENSUS:
-            return (
-                f"{address} is the address of {machine.name} of scope {owner.scope}: give it one of "
-                "its own, or declare it there by its own name"
-            )
-    return ""
+def _holder(assembly: Assembly, address: str) -> Holder | None:
+    """Who has an address in the fleet as it is."""
+    caller = assembly.identities.owner(address)
+    ledger = None if caller is None else assembly.board.ledger(caller.scope)
+    machine = None if caller is None or ledger is None else ledger.scope.machine(caller.machine)
+    if caller is None or machine is None:
+        return None
+    return Holder(caller.scope, machine.name, machine.origin is Origin.CENSUS)
 
 
 def completed_by(machine: Machine, found: Machine) -> Machine:
@@ -254,6 +301,7 @@ def completed_by(machine: Machine, found: Machine) -> Machine:
         machine,
         addresses=addresses,
         host=found.host,
+        presence=found.presence,
         vm_id=machine.vm_id or found.vm_id,
         size=machine.size or found.size,
         zone=machine.zone or found.zone,

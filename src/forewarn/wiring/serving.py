@@ -390,11 +390,11 @@ class _Serve:
         return self._apply(assembly, self._read_fleet(), actor)
 
     def _reload_and_log(self, assembly: Assembly) -> None:
-        """SIGHUP: a file with errors changes nothing."""
-        clock = assembly.clock
-        self._settings.systemd.reloading(int(clock.elapsed() / timedelta(microseconds=1)))
+        """SIGHUP: a file with errors changes nothing, and beside links one is not missed."""
+        self._settings.systemd.reloading(int(assembly.clock.elapsed() / timedelta(microseconds=1)))
         try:
-            self._reload(assembly, SERVICE)
+            if self._settings.fleet is not None or not self._settings.networks:
+                self._reload(assembly, SERVICE)
         except ForewarnError as error:
             self._log.error(str(error), extra={"action": "reload_refused"})
         self._settings.systemd.ready()

@@ -25,6 +25,8 @@ _ChoiceT = TypeVar("_ChoiceT", bound=Enum)
 
 # As in fleet files: a name is part of addresses and of command lines.
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}")
+# As in libvirt's own XML, and as in fleet files.
+_YES_OR_NO: Final = {"yes": True, "no": False, "true": True, "false": False}
 _KNOWN: Final = frozenset(
     {
         "name",
@@ -56,6 +58,11 @@ class Lodger:
     resident: Resident
 
     @property
+    def is_leased(self) -> bool:
+        """Whether it got an address from a DHCP server, whom a guest may ask for any."""
+        return any(nic.is_leased for nic in self.resident.description.nics)
+
+    @property
     def key(self) -> tuple[ScopeId, str]:
         return (self.scope.id, self.machine.name.lower())
 
@@ -79,23 +86,23 @@ class Census:
 
 
 def count(residents: Iterable[tuple[HostName, Resident]], default_enabling: Enabling) -> Census:
-    """The census of these domains; of two that cannot both be, the first by name is, if nobody was leased an address."""
+    """The census of these domains; of two of one name in one scope, the first is."""
     lodgers: dict[tuple[ScopeId, str], Lodger] = {}
     settings: dict[ScopeId, Lodger] = {}
-    owners: dict[str, Lodger] = {}
     left_out: list[str] = []
-    for host, resident in sorted(residents, key=_rank):
+    # libvirt lists them in any order, and nobody's place may depend on that.
+    for host, resident in sorted(
+        residents, key=lambda found: (found[1].description.name, found[0])
+    ):
         name = resident.description.name
         try:
             lodger = _lodger(resident, host, default_enabling)
             _refuse_discord(settings.setdefault(lodger.scope.id, lodger), lodger)
             _refuse_double(lodgers.get(lodger.key), lodger)
-            _refuse_taken(owners, lodger)
         except (Malformed, Refused) as error:
             left_out.append(f"{name} on {host} is left out: {error}")
             continue
         lodgers[lodger.key] = lodger
-        owners.update(dict.fromkeys(lodger.machine.addresses, lodger))
     ordered = sorted(lodgers.values(), key=lambda lodger: lodger.key)
     unplaced: dict[str, list[Lodger]] = {}
     for lodger in ordered:
@@ -133,27 +140,6 @@ def _refuse_double(other: Lodger | None, lodger: Lodger) -> None:
             f"scope {lodger.scope.id} has a {lodger.machine.name} on {where} already: give one of "
             "them another name in its metadata"
         )
-
-
-def _refuse_taken(owners: Mapping[str, Lodger], lodger: Lodger) -> None:
-    """An address tells who is calling, so it has one owner; copies of a domain often have it too."""
-    for address in lodger.machine.addresses:
-        if address in owners:
-            other = owners[address].machine
-            raise Refused(
-                f"{address} is the address of {other.name} on {other.host}: give it one of its own "
-                "in its XML"
-            )
-
-
-def _rank(found: tuple[HostName, Resident]) -> tuple[bool, str, HostName]:
-    """Whose word counts first: libvirt lists them in any order, and nobody's place may depend on that.
-
-    What an operator wrote goes before what a guest was leased, since it may ask for any address.
-    """
-    host, resident = found
-    is_leased = any(nic.is_leased for nic in resident.description.nics)
-    return is_leased, resident.description.name, host
 
 
 def _lodger(resident: Resident, host: HostName, default_enabling: Enabling) -> Lodger:
@@ -241,9 +227,9 @@ def _whole(said: Mapping[str, str], key: str, default: int) -> int:
 
 def _is_yes(said: Mapping[str, str], key: str) -> bool:
     text = said.get(key, "no")
-    if text not in ("yes", "no"):
+    if text not in _YES_OR_NO:
         raise Malformed(f'its metadata says {key}="{text}": write yes or no')
-    return text == "yes"
+    return _YES_OR_NO[text]
 
 
 def find(census: Census, scope: ScopeId, machine: str) -> Lodger:

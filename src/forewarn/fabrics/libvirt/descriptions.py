@@ -22,6 +22,7 @@ from forewarn.errors import Malformed
 
 NAMESPACE: Final = "urn:forewarn:libvirt:1"
 _OURS: Final = f"{{{NAMESPACE}}}"
+_PARTS: Final = ("address", "ephemeral", "tag")
 
 
 class Lull(Enum):
@@ -78,13 +79,16 @@ def describe(xml: str) -> Description:
         raise Malformed(f"a domain's XML cannot be read: {error}") from error
     ours = root.find(f"metadata/{_OURS}machine")
     disks = tuple(_disks(root))
+    told = _told(ours)
+    nics = tuple(_nic(element, told) for element in root.iterfind("devices/interface"))
+    _refuse_strangers(ours, told, nics)
     return Description(
         uuid=root.findtext("uuid", ""),
         name=root.findtext("name", ""),
         memory_kib=int(root.findtext("memory", "0")),
         disks=disks,
         ephemeral=_ephemeral(ours, disks),
-        nics=tuple(_nic(element, _told(ours)) for element in root.iterfind("devices/interface")),
+        nics=nics,
         lull=_lull(ours),
         has_nvram=root.find("os/nvram") is not None or _boots_by_uefi(root),
         said=None if ours is None else dict(ours.attrib),
@@ -133,6 +137,24 @@ def _ephemeral(ours: ET.Element | None, disks: tuple[Disk, ...]) -> tuple[Disk, 
             "that target: correct the metadata"
         )
     return tuple(known[name] for name in named)
+
+
+def _refuse_strangers(
+    ours: ET.Element | None, told: Mapping[str, tuple[str, ...]], nics: tuple[Nic, ...]
+) -> None:
+    """Refuse what would be passed over in silence: a word we do not know, a card that is not there."""
+    for element in () if ours is None else ours:
+        word = element.tag.removeprefix(_OURS)
+        if word not in _PARTS:
+            raise Malformed(
+                f"its metadata has a <{word}>, which means nothing here: one of {', '.join(_PARTS)}"
+            )
+    unknown = sorted(told.keys() - {nic.mac for nic in nics})
+    if unknown:
+        raise Malformed(
+            f'its metadata gives an address to the card "{unknown[0]}", and no interface has that MAC: '
+            "correct the metadata"
+        )
 
 
 def _lull(ours: ET.Element | None) -> Lull:

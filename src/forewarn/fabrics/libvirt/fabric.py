@@ -160,6 +160,11 @@ class LibvirtFabric:
         except Refused:
             return None
 
+    def is_leased(self, scope: ScopeId, machine: MachineName) -> bool:
+        """Whether a machine of the census has an address that nobody wrote down for it."""
+        lodger = self._census().by_key.get((scope, machine.lower()))
+        return lodger is not None and lodger.is_leased
+
     def standings(self) -> Sequence[Standing]:
         return self._lookout.standings()
 

@@ -282,7 +282,10 @@ class Link:
         except libvirt.libvirtError as error:
             if error.get_error_domain() == libvirt.VIR_FROM_RPC or not self._is_alive():
                 self.stirred.set()
-                raise Unavailable(f"host {self.host} cannot be reached: {error}") from error
+                raise Unavailable(
+                    f"host {self.host} cannot be reached: {error}: see that libvirt runs there, that "
+                    f"this user may use it, and that {self.uri} is right; it is tried again"
+                ) from error
             raise Refused(f"{error} (libvirt on {self.host})") from error
 
     @contextmanager
