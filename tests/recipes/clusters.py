@@ -107,7 +107,7 @@ class DatabaseVm(Vm):
         """Join the cluster, or found it, and wait until Patroni says yes at a path."""
         self.configure(etcd)
         self.start_patroni()
-        wait_until(lambda: self.says(path), f"{self.name} is well")
+        wait_until(lambda: self.is_so(path), f"{self.name} is well")
 
     def pause(self, *, is_paused: bool) -> None:
         """Have Patroni leave the cluster alone, or see to it again."""
@@ -124,7 +124,7 @@ class DatabaseVm(Vm):
     def _api(self) -> str:
         return f"http://{self.address}:8008"
 
-    def says(self, path: str) -> bool:
+    def is_so(self, path: str) -> bool:
         """Whether Patroni says yes there."""
         return status(self._api, path) == 200
 

@@ -206,6 +206,10 @@ class Vm:
 
         wait_until(is_well, f"the agent of {self.name} is at work")
 
+    def says(self, path: str) -> int:
+        """The status of its agent's answer."""
+        return status(f"http://{self.address}:{AGENT_PORT}", path)
+
     def log(self, name: str) -> str:
         return self.path(f"var/log/{name}").read_text(encoding="utf-8", errors="replace")
 

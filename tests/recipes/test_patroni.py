@@ -79,19 +79,19 @@ def test_no_row_is_lost_when_the_primary_is_rebooted(
         # A replica's Reboot changes nothing for anybody.
         other = scheduled_events.reboot("db-1")
         wait_until(lambda: other.approved, "the replica's agent approves at once")
-        assert cluster.primary.says("/read-write")
+        assert cluster.primary.is_so("/read-write")
         scheduled_events.advance_to_next()
         writer.go_on(A_FEW)
 
         event = scheduled_events.reboot("db-0")
         wait_until(lambda: event.started, f"the agent approves: {cluster.primary.log('agent')}")
-        assert cluster.replica.says("/read-write")
+        assert cluster.replica.is_so("/read-write")
         cluster.primary.power_off()
         writer.go_on(A_FEW)
         cluster.primary.start_patroni()
         cluster.primary.start_agent()
         scheduled_events.advance_to_next()
-        wait_until(lambda: cluster.primary.says("/replica"), "the old primary follows")
+        wait_until(lambda: cluster.primary.is_so("/replica"), "the old primary follows")
         writer.go_on(A_FEW)
 
     kept = set(map(int, writer.ask("SELECT number FROM orders").split()))
