@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -222,12 +223,11 @@ class Vm:
 
     def _killed(self) -> set[int]:
         """Whatever ran there still; it is killed."""
-        found = _with_children(self._marked() | self._in_files())
-        for pid in found:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
+        roots = self._marked() | self._in_files()
+        # Who is stopped starts nobody in the place of whoever ends first.
+        _signal(roots, signal.SIGSTOP)
+        found = _with_children(roots)
+        _signal(found, signal.SIGKILL)
         for program in self._programs:
             program.poll()
         return found
@@ -242,6 +242,12 @@ class Vm:
         for file in self.pid_files:
             file.unlink(missing_ok=True)
         return {int(words[0]) for words in texts if words} & set(_parents())
+
+
+def _signal(pids: set[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def _read(pid: int, name: str) -> bytes:
