@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Final, Protocol
 
 from forewarn.agent import advancing, cases, rules
-from forewarn.agent.advancing import Act, Begin, Sight, Stop
+from forewarn.agent.advancing import Begin, Sight
 from forewarn.agent.casebook import Casebook
 from forewarn.agent.cases import Case
 from forewarn.agent.hooks import Hook, Phase, variables
@@ -153,10 +153,13 @@ class Agent:
         while True:
             sight = self._sight(case, now)
             advance = advancing.advance(case, sight)
+            # To ask a hook twice to end does no harm; to write down that it was, when it was not, does.
+            for stop in advance.stops:
+                self._runs.signal(stop.run, signal.SIGKILL if stop.kills else signal.SIGTERM)
             if advance.case != case:
                 self._keep(advance.case)
-            for act in advance.acts:
-                self._do(advance.case, act)
+            for begin in advance.begins:
+                self._begin(advance.case, begin)
             if advance.case == case:
                 break
             case = advance.case
@@ -194,20 +197,16 @@ class Agent:
         is_wanted = phase is Phase.UNDO or self._handbook.rule(case.event).run_hooks
         return self._handbook.hooks(case.event, phase) if is_wanted else ()
 
-    def _do(self, case: Case, act: Act) -> None:
-        match act:
-            case Begin(run, phase, hook, attempt, deadline):
-                told = variables(
-                    case.event,
-                    phase,
-                    name=self._desires.name,
-                    deadline=deadline,
-                    attempt=attempt,
-                )
-                self._runs.begin(run, hook.command, told)
-                self._begun.add(run)
-            case Stop(run, kills):
-                self._runs.signal(run, signal.SIGKILL if kills else signal.SIGTERM)
+    def _begin(self, case: Case, begin: Begin) -> None:
+        told = variables(
+            case.event,
+            begin.phase,
+            name=self._desires.name,
+            deadline=begin.deadline,
+            attempt=begin.attempt,
+        )
+        self._runs.begin(begin.run, begin.hook.command, told)
+        self._begun.add(begin.run)
 
     def _approve(self, case: Case, now: datetime) -> Verdict:
         verdict = self.verdict(case)

@@ -261,7 +261,6 @@ class Stage:
         if reboots:
             self.runs.cut_off()
             self.witness.boot += 1
-            self.witness.booted = self.now
 
     def doom(self, steps: int, down: timedelta, *, reboots: bool) -> None:
         """Have the agent killed after so many steps."""
@@ -298,6 +297,7 @@ class Stage:
             try:
                 self._work(self.agent)
             except Death:
+                self.witness.deaths += 1
                 down, reboots = self._next_death
                 self.kill(down, reboots=reboots)
         self._witness()

@@ -30,7 +30,7 @@ from forewarn.testing.agent_witnesses import Witness
 from forewarn.testing.emulated_events import Event
 from forewarn.testing.plain_azure import Knowing
 from forewarn.testing.scheduled_events import OPERATOR
-from forewarn.web.faults import DELAYS
+from forewarn.web.faults import DELAYS, FaultKind
 
 TYPES = tuple(sorted(type_.value for type_ in ANNOUNCED_TYPES))
 _OTHERS = tuple(name for name in MACHINES if name != NAME)
@@ -83,8 +83,9 @@ def _hinder(stage: Stage, act: Die | Gather | Spoil | Jam) -> None:
             )
             stage.witness.unhindered = None
         case Spoil(kind, times):
+            is_once = kind is FaultKind.INCARNATION_RESTART
             delay = 1 if kind in DELAYS else None
-            stage.events.faults.add(kind, vm=NAME, times=times, delay=delay)
+            stage.events.faults.add(kind, vm=NAME, times=None if is_once else times, delay=delay)
             stage.forget_what_was_read()
         case Jam(times):
             stage.casebook.jams = times

@@ -67,7 +67,8 @@ class Witness:
     runs: SimulatedRuns
     now: datetime
     boot: int = 1
-    booted: datetime | None = None
+    # How often the agent died at a step of its own.
+    deaths: int = 0
     begun: list[Begun] = field(default_factory=list)
     asked: list[Asked] = field(default_factory=list)
     told: list[News] = field(default_factory=list)
