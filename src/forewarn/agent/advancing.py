@@ -234,7 +234,12 @@ def _begun(case: Case, phase: Phase, sight: Sight, begins: list[Begin]) -> Runs:
 
 def _waits(case: Case, phase: Phase, sight: Sight) -> bool:
     """Whether a phase has begun whose hooks have to wait."""
-    if phase is not Phase.PREPARE:
-        return False
-    yields = sight.is_undoing and sight.now < cases.yields_until(case)
-    return yields or cases.is_last_moment(case, sight.now)
+    match phase:
+        case Phase.PREPARE:
+            yields = sight.is_undoing and sight.now < cases.yields_until(case)
+            return yields or cases.is_last_moment(case, sight.now)
+        case Phase.STARTED:
+            return False
+        case Phase.UNDO:
+            # Another event came before the first hook could begin.
+            return sight.is_elsewhere and not case.is_undoing

@@ -128,7 +128,8 @@ class Case:
     @property
     def is_undoing(self) -> bool:
         """Whether undoing has begun, and is not over."""
-        return Phase.UNDO in self.phases and not are_over(self.runs(Phase.UNDO))
+        runs = self.runs(Phase.UNDO)
+        return any(run.attempt for run in runs) and not are_over(runs)
 
     @property
     def is_touched(self) -> bool:
