@@ -1,8 +1,8 @@
 """Advancing a case: what is to be done about one event of this VM next. Pure.
 
 `advance` is a function of what was done, what is seen, and the time. It says what the case is now, and what to do;
-whoever calls it writes the case down first. It says the same again if that was not done: an agent may die between any
-two steps, and the next one goes on from what is written.
+whoever calls it writes the case down before anything is begun. An agent may die between any two steps, and the next one
+goes on from what is written.
 
 Rule 1: hooks of one phase run one after another, each to its end, or to its time limit.
 Rule 2: `undo` is run once, if anything was begun; what was cut off before its end begins anew.
@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TypeAlias
 
 from forewarn.agent import cases
 from forewarn.agent.cases import Case, Result, Run, Runs, are_over, replace_runs
@@ -65,15 +64,13 @@ class Stop:
     kills: bool
 
 
-Act: TypeAlias = Begin | Stop
-
-
 @dataclass(frozen=True, slots=True)
 class Advance:
-    """What a case is now, and what is to be done once that is written down."""
+    """What a case is now, what is to be done before that is written down, and what after it."""
 
     case: Case
-    acts: tuple[Act, ...] = ()
+    stops: tuple[Stop, ...] = ()
+    begins: tuple[Begin, ...] = ()
 
 
 def advance(case: Case, sight: Sight) -> Advance:
@@ -83,12 +80,13 @@ def advance(case: Case, sight: Sight) -> Advance:
     case = _looked_at(case, sight)
     if sight.is_read:
         case = _phased(_renewed(case, sight), sight)
-    acts: list[Act] = []
+    stops: list[Stop] = []
+    begins: list[Begin] = []
     for phase in tuple(case.phases):
-        case = replace_runs(case, phase, tuple(_stopped(case, phase, sight, acts)))
+        case = replace_runs(case, phase, tuple(_stopped(case, phase, sight, stops)))
         if sight.is_read:
-            case = replace_runs(case, phase, _begun(case, phase, sight, acts))
-    return Advance(_timed(case, sight), tuple(acts))
+            case = replace_runs(case, phase, _begun(case, phase, sight, begins))
+    return Advance(_timed(case, sight), tuple(stops), tuple(begins))
 
 
 def _timed(case: Case, sight: Sight) -> Case:
@@ -131,11 +129,11 @@ def _seen(case: Case, phase: Phase, run: Run, look: Look) -> Run:
         case Over(code):
             return replace(run, result=_result(code, run.stopped_as), code=code)
         case Absent():
-            return Run(run.hook, attempt=run.attempt - 1)
+            return Run(run.hook, attempt=run.attempt - 1, has_done=run.has_done)
         case CutOff() if run.stopped_as is not None:
             return replace(run, result=run.stopped_as)
         case CutOff() if phase is Phase.UNDO or (phase is Phase.PREPARE and case.is_pending):
-            return Run(run.hook, attempt=run.attempt)
+            return run.anew
         case CutOff():
             return replace(run, result=Result.CUT_OFF)
         case Going():
@@ -157,7 +155,7 @@ def _renewed(case: Case, sight: Sight) -> Case:
     case = replace(case, boot=sight.boot)
     if not case.is_pending or Phase.PREPARE not in case.phases:
         return case
-    anew = tuple(Run(run.hook, attempt=run.attempt) for run in case.runs(Phase.PREPARE))
+    anew = tuple(run.anew for run in case.runs(Phase.PREPARE))
     return replace_runs(case, Phase.PREPARE, anew)
 
 
@@ -205,7 +203,7 @@ def _skipped(case: Case) -> Case:
     return case
 
 
-def _stopped(case: Case, phase: Phase, sight: Sight, acts: list[Act]) -> Iterator[Run]:
+def _stopped(case: Case, phase: Phase, sight: Sight, stops: list[Stop]) -> Iterator[Run]:
     """The runs of a phase, those asked to end that are to."""
     for number, run in enumerate(case.runs(phase)):
         if not run.is_going:
@@ -214,19 +212,19 @@ def _stopped(case: Case, phase: Phase, sight: Sight, acts: list[Act]) -> Iterato
         called = run_id(case.event.id, phase, number, run.attempt)
         if run.stopped is not None:
             if sight.now >= cases.killed_at(case, phase, run):
-                acts.append(Stop(called, kills=True))
+                stops.append(Stop(called, kills=True))
             yield run
         elif phase is Phase.PREPARE and case.is_over:
-            acts.append(Stop(called, kills=False))
+            stops.append(Stop(called, kills=False))
             yield replace(run, stopped=sight.now, stopped_as=Result.CALLED_OFF)
         elif sight.now >= cases.stopped_at(case, phase, run):
-            acts.append(Stop(called, kills=False))
+            stops.append(Stop(called, kills=False))
             yield replace(run, stopped=sight.now, stopped_as=Result.TIMED_OUT)
         else:
             yield run
 
 
-def _begun(case: Case, phase: Phase, sight: Sight, acts: list[Act]) -> Runs:
+def _begun(case: Case, phase: Phase, sight: Sight, begins: list[Begin]) -> Runs:
     """The runs of a phase, the next one begun if those before it are over."""
     runs = case.runs(phase)
     left = (number for number, run in enumerate(runs) if not run.is_over)
@@ -237,13 +235,18 @@ def _begun(case: Case, phase: Phase, sight: Sight, acts: list[Act]) -> Runs:
     begun = replace(run, attempt=run.attempt + 1, began=sight.now)
     called = run_id(case.event.id, phase, number, begun.attempt)
     due = cases.deadline(case, phase, begun)
-    acts.append(Begin(called, phase, run.hook, begun.attempt, due))
+    begins.append(Begin(called, phase, run.hook, begun.attempt, due))
     return (*runs[:number], begun, *runs[number + 1 :])
 
 
 def _waits(case: Case, phase: Phase, sight: Sight) -> bool:
     """Whether a phase has begun whose hooks have to wait."""
-    if phase is not Phase.PREPARE:
-        return False
-    yields = sight.is_undoing and sight.now < cases.yields_until(case)
-    return yields or cases.is_last_moment(case, sight.now)
+    match phase:
+        case Phase.PREPARE:
+            yields = sight.is_undoing and sight.now < cases.yields_until(case)
+            return yields or cases.is_last_moment(case, sight.now)
+        case Phase.STARTED:
+            return False
+        case Phase.UNDO:
+            # Another event came before the first hook could begin.
+            return sight.is_elsewhere and not case.is_undoing

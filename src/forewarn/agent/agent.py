@@ -6,27 +6,21 @@ import logging
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final, Protocol
 
 from forewarn.agent import advancing, cases, rules
-from forewarn.agent.advancing import Act, Begin, Sight, Stop
+from forewarn.agent.advancing import Begin, Sight
 from forewarn.agent.casebook import Casebook
 from forewarn.agent.cases import Case, Result
 from forewarn.agent.hooks import Hook, Phase, variables
+from forewarn.agent.names import file_name
 from forewarn.agent.news import Kind, News, ended, news_of
 from forewarn.agent.rules import Approve, OnFailure, Peers, Readiness, Rule, Verdict
 from forewarn.agent.runs import Runs
 from forewarn.client.documents import Event
 from forewarn.errors import ForewarnError, Refused
-
-# How often others are asked again whether they are ready.
-ASK_AGAIN: Final = timedelta(seconds=1)
-# How soon a hook is looked at again that another agent began: nobody tells when that is over.
-LOOK_AGAIN: Final = timedelta(seconds=0.2)
-# How soon an approval is tried again that could not be given.
-APPROVE_AGAIN: Final = timedelta(seconds=2)
 
 _log: Final = logging.getLogger("forewarn.agent")
 
@@ -64,12 +58,25 @@ class Neighborhood(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Tempo:
+    """How soon something is done again of which nobody tells that it should be."""
+
+    # Whether a hook is over that another agent began.
+    look: timedelta = timedelta(seconds=0.2)
+    # Whether others are ready.
+    ask: timedelta = timedelta(seconds=1)
+    # An approval that could not be given.
+    approve: timedelta = timedelta(seconds=2)
+
+
+@dataclass(frozen=True, slots=True)
 class Desires:
     """What the agent is told once, for all events."""
 
     name: str
     # Whether undoing waits until no other event is in hand.
     undo_waits: bool = True
+    tempo: Tempo = field(default_factory=Tempo)
 
 
 class Agent:
@@ -100,6 +107,8 @@ class Agent:
         self._asked: set[str] = set()
         self._again: dict[str, datetime] = {}
         self._ended: Counter[tuple[Phase, Result]] = Counter()
+        # The runs of whose end we will be told.
+        self._begun: set[str] = set()
         for case in self._cases.values():
             _log.info("event %s is taken up again: %s", case.event.id, case.event.type)
 
@@ -151,10 +160,13 @@ class Agent:
         while True:
             sight = self._sight(case, now)
             advance = advancing.advance(case, sight)
+            # To ask a hook twice to end does no harm; to write down that it was, when it was not, does.
+            for stop in advance.stops:
+                self._runs.signal(stop.run, signal.SIGKILL if stop.kills else signal.SIGTERM)
             if advance.case != case:
                 self._keep(advance.case)
-            for act in advance.acts:
-                self._do(advance.case, act)
+            for begin in advance.begins:
+                self._begin(advance.case, begin)
             if advance.case == case:
                 break
             case = advance.case
@@ -170,6 +182,7 @@ class Agent:
         del self._cases[event_id]
         self._asked.discard(event_id)
         self._again.pop(event_id, None)
+        self._begun = {run for run in self._begun if not run.startswith(f"{file_name(event_id)}/")}
 
     def _sight(self, case: Case, now: datetime) -> Sight:
         document = self._document or {}
@@ -191,19 +204,16 @@ class Agent:
         is_wanted = phase is Phase.UNDO or self._handbook.rule(case.event).run_hooks
         return self._handbook.hooks(case.event, phase) if is_wanted else ()
 
-    def _do(self, case: Case, act: Act) -> None:
-        match act:
-            case Begin(run, phase, hook, attempt, deadline):
-                told = variables(
-                    case.event,
-                    phase,
-                    name=self._desires.name,
-                    deadline=deadline,
-                    attempt=attempt,
-                )
-                self._runs.begin(run, hook.command, told)
-            case Stop(run, kills):
-                self._runs.signal(run, signal.SIGKILL if kills else signal.SIGTERM)
+    def _begin(self, case: Case, begin: Begin) -> None:
+        told = variables(
+            case.event,
+            begin.phase,
+            name=self._desires.name,
+            deadline=begin.deadline,
+            attempt=begin.attempt,
+        )
+        self._runs.begin(begin.run, begin.hook.command, told)
+        self._begun.add(begin.run)
 
     def _approve(self, case: Case, now: datetime) -> Verdict:
         verdict = self.verdict(case)
@@ -228,14 +238,14 @@ class Agent:
                 self._keep(replace(case, refused=str(error)))
             else:
                 _log.warning("event %s could not be approved, and will be: %s", event_id, error)
-                self._again[event_id] = now + APPROVE_AGAIN
+                self._again[event_id] = now + self._desires.tempo.approve
 
     def _wake(self, case: Case, sight: Sight, verdict: Verdict, now: datetime) -> datetime | None:
         wakes = [cases.wake(case, now)]
-        if sight.runs:
-            wakes.append(now + LOOK_AGAIN)
+        if not self._begun.issuperset(sight.runs):
+            wakes.append(now + self._desires.tempo.look)
         if verdict.asks:
-            wakes.append(now + ASK_AGAIN)
+            wakes.append(now + self._desires.tempo.ask)
         if verdict.approves and case.event.id in self._again:
             wakes.append(self._again[case.event.id])
         return min((wake for wake in wakes if wake is not None), default=None)

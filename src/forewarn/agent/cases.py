@@ -61,6 +61,8 @@ class Run:
     stopped_as: Result | None = None
     result: Result | None = None
     code: int | None = None
+    # Whether an earlier attempt did, or may have done, something.
+    has_done: bool = False
 
     @property
     def is_over(self) -> bool:
@@ -70,6 +72,17 @@ class Run:
     def is_going(self) -> bool:
         """Whether it was begun and, as far as is written, is not over."""
         return self.began is not None and self.result is None
+
+    @property
+    def is_touched(self) -> bool:
+        """Whether it did, or may have done, something that is to be undone."""
+        is_idle = self.began is None or self.result is Result.NOTHING_TO_DO
+        return self.has_done or not is_idle
+
+    @property
+    def anew(self) -> Run:
+        """The same hook, to be begun once more."""
+        return Run(self.hook, attempt=self.attempt, has_done=self.is_touched)
 
 
 Runs: TypeAlias = tuple[Run, ...]
@@ -117,16 +130,14 @@ class Case:
     @property
     def is_undoing(self) -> bool:
         """Whether undoing has begun, and is not over."""
-        return Phase.UNDO in self.phases and not are_over(self.runs(Phase.UNDO))
+        runs = self.runs(Phase.UNDO)
+        return any(run.attempt for run in runs) and not are_over(runs)
 
     @property
     def is_touched(self) -> bool:
-        """Whether a hook did, or may have done, something that is to be undone."""
-        return any(
-            run.attempt > 0 and run.result is not Result.NOTHING_TO_DO
-            for phase in (Phase.PREPARE, Phase.STARTED)
-            for run in self.runs(phase)
-        )
+        """Whether there is anything to be undone."""
+        runs = (*self.runs(Phase.PREPARE), *self.runs(Phase.STARTED))
+        return any(run.is_touched for run in runs)
 
     @property
     def readiness(self) -> Readiness:

@@ -65,6 +65,7 @@ def _dump_run(run: Run) -> dict[str, object]:
         "stopped_as": None if run.stopped_as is None else run.stopped_as.value,
         "result": None if run.result is None else run.result.value,
         "code": run.code,
+        "has_done": run.has_done,
     }
 
 
@@ -85,6 +86,7 @@ def _load_run(record: Mapping[str, object]) -> Run:
         stopped_as=_load_result(record["stopped_as"]),
         result=_load_result(record["result"]),
         code=code if isinstance(code, int) else None,
+        has_done=record["has_done"] is True,
     )
 
 

@@ -61,6 +61,11 @@ class Timekeeper:
         with self._advancing:
             self._workers.settle()
 
+    def due(self) -> datetime | None:
+        """Do what is due now; when more will be, as far as anything is known to."""
+        with self._advancing:
+            return self._begin().first
+
     def advance(self, until: datetime) -> bool:
         with self._advancing:
             # What was due before is not what the advance brings.
