@@ -130,7 +130,7 @@ def told(alone: DatabaseVm, old: str = "", new: str = "") -> DatabaseVm:
 
 
 def test_who_has_nobody_to_hand_the_lead_to_tries_until_the_time_is_up(alone: DatabaseVm) -> None:
-    ended, said = run_hook(told(alone), seconds=4)
+    ended, said = run_hook(told(alone), seconds=6)
 
     assert ended == 1
     assert re.match("db-0 leads still: switchover is not possible", said), said

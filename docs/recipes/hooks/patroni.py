@@ -122,7 +122,8 @@ def hand_over(member: Member, deadline: Deadline) -> int:
         try:
             status, said = member.ask("/switchover", {"leader": name}, seconds_max=deadline.seconds)
         except OSError as error:
-            status, said = UNAVAILABLE, str(error)
+            # What Patroni said before tells more than that time was up.
+            status, said = UNAVAILABLE, said or str(error)
         leader = member.leader()
         if leader.get("name", name) != name:
             return wait_for(member, leader, deadline)
