@@ -11,6 +11,7 @@ from typing import Final
 from forewarn.agent.cases import Case, Result, Run
 from forewarn.agent.hooks import Phase
 from forewarn.agent.rules import Readiness
+from forewarn.agent.wording import failure
 from forewarn.client.documents import Event
 
 
@@ -57,6 +58,9 @@ def _steps(before: Case, after: Case) -> Iterator[tuple[Kind, str]]:
     for phase, run in ended(before, after):
         if run.result in (Result.FAILED, Result.TIMED_OUT, Result.CUT_OFF):
             yield Kind.FAILED, f"hook {run.hook.name} of {phase.value} {_how(run)}"
+        elif run.result is Result.SKIPPED and not after.is_over:
+            what = "was not run: the event has started"
+            yield Kind.FAILED, f"hook {run.hook.name} of {phase.value} {what}"
     if before.readiness is not Readiness.READY and after.readiness is Readiness.READY:
         yield Kind.READY, "made ready"
     if before.approved is None and after.approved is not None:
@@ -79,7 +83,7 @@ def ended(before: Case, after: Case) -> Iterator[tuple[Phase, Run]]:
 
 def _how(run: Run) -> str:
     if run.result is Result.FAILED:
-        return f"failed with status {run.code}"
+        return failure(run.code)
     return "was not over in time" if run.result is Result.TIMED_OUT else "was cut off"
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import signal
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -50,6 +51,8 @@ def run(settings: Settings, environment: Mapping[str, str], *, is_dry: bool) -> 
     systemd = Systemd(environment.get("NOTIFY_SOCKET"))
     bell = Bell()
     with ExitStack() as stack:
+        if not is_dry:
+            stack.enter_context(alone(settings.state))
         receivers = () if is_dry else settings.notify
         tell = _teller(stack.enter_context(Notifications(receivers)))
         client = stack.enter_context(Client(settings.endpoint, name=settings.name))
@@ -70,6 +73,26 @@ def run(settings: Settings, environment: Mapping[str, str], *, is_dry: bool) -> 
         _log.info("stopped; hooks that run go on")
 
 
+@contextmanager
+def alone(state: Path) -> Iterator[None]:
+    """Keep every other agent from the same state: two would run each hook twice. Raises: Unavailable."""
+    try:
+        lock = os.open(state / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise Unavailable(f"cannot write to {state}: {error.strerror}: have `state` name another directory") from error  # fmt: skip
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        raise Unavailable(
+            f"another agent is at work with {state}: stop it first, or try with --dry-run, which may run beside it"
+        ) from None
+    try:
+        yield
+    finally:
+        os.close(lock)
+
+
 def _maker(
     settings: Settings,
     environment: Mapping[str, str],
@@ -84,10 +107,12 @@ def _maker(
 
     def make(name: str, approvals: Approvals) -> Agent:
         _log.info("this VM is %s", name)
+        handbook = FileHandbook(settings, name)
+        handbook.warn()
         return Agent(
             Desires(name, undo_waits=settings.undo_waits),
             boot=boot_id(),
-            handbook=FileHandbook(settings, name),
+            handbook=handbook,
             casebook=casebook,
             runs=runs,
             approvals=DryApprovals() if is_dry else approvals,
