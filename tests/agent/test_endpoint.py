@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -286,9 +286,26 @@ def test_a_command_says_yes_by_its_status_and_in_its_time(tmp_path: Path) -> Non
     assert not says_yes(("/no/such/command",), {})
     hanging = ("/bin/sh", "-c", f"sleep 600 & echo $! > {pid}; wait")
     assert not says_yes(hanging, {"PATH": os.defpath}, timedelta(seconds=0.5))
-    # What it had started is gone with it, or about to be.
-    left = Path(f"/proc/{pid.read_text().strip()}/stat")
-    assert not left.exists() or left.read_text().split()[2] in "ZX"
+    # What it had started goes with it.
+    wait_until(lambda: is_gone(pid.read_text().strip()))
+
+
+def is_gone(pid: str) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().split()[2]
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    # It is over, and nobody has asked how it ended.
+    return state in "ZX"
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    nobody = threading.Event()
+    for _ in range(2000):
+        if condition():
+            return
+        nobody.wait(0.01)
+    raise TimeoutError
 
 
 def test_the_answer_is_kept_for_a_moment_for_whoever_asks(tmp_path: Path) -> None:

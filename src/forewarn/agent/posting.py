@@ -15,7 +15,7 @@ TIME_LIMIT_SECONDS: Final = 10.0
 
 _SERVER_ERRORS: Final = range(500, 600)
 # Timeout, too early, too many: said by servers that may yet take it.
-_PASSING: Final = (408, 425, 429)
+PASSING: Final = (408, 425, 429)
 
 
 def post(url: str, content_type: str, body: bytes) -> None:
@@ -27,7 +27,7 @@ def post(url: str, content_type: str, body: bytes) -> None:
             pass
     except HTTPError as error:
         with error:
-            is_passing = error.code in _SERVER_ERRORS or error.code in _PASSING
+            is_passing = error.code in _SERVER_ERRORS or error.code in PASSING
             family = Unavailable if is_passing else Refused
             raise family(f"answered {error.code}") from error
     except (OSError, HTTPException, ValueError) as error:
