@@ -402,6 +402,19 @@ def test_where_nobody_says_who_this_vm_is_it_has_its_hosts_name(
     assert "no metadata service says who this VM is" in told.err
 
 
+def test_a_service_that_does_not_answer_is_told_with_its_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with answering(b"") as place:
+        pass
+    file = settled(tmp_path, f'endpoint = "http://{place}"', 'listen = ""')
+
+    assert main(["explain", "4F2A", "--config", file]) == 6
+
+    told = capsys.readouterr().err
+    assert f"; it was looked for at http://{place}: is that the one? Else write `endpoint`" in told
+
+
 # -- approve -------------------------------------------------------------------------------------
 
 

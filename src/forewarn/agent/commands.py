@@ -8,7 +8,8 @@ import socket
 import sys
 import tempfile
 from argparse import Namespace
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -151,7 +152,7 @@ def _looked_up(
         if len(found) == 1:
             known = name or standing.name or _name(settings, None)
             return known, found[0].event, found[0]
-    with Client(settings.endpoint, name=name or settings.name) as client:
+    with _asked(settings, name) as client:
         events = client.events(within=_WITHIN)
         mine = client.name(within=_WITHIN)
     matching = [event for event in events if _is_called(event, wanted)]
@@ -162,6 +163,19 @@ def _looked_up(
         raise Unknown(f"several events begin with {wanted}: give more of one of {ids}")
     there = ", ".join(event.id for event in events) or "none at all"
     raise Unknown(f"no event {wanted} is in the document: there is {there}; {remedy}")
+
+
+@contextmanager
+def _asked(settings: Settings, name: str | None) -> Iterator[Client]:
+    """The metadata service; if it does not answer, people are told where it was looked for."""
+    with Client(settings.endpoint, name=name or settings.name) as client:
+        try:
+            yield client
+        except Unavailable as error:
+            where = client.endpoint
+            raise Unavailable(
+                f"{error}; it was looked for at {where}: is that the one? Else write `endpoint` into the agent's file"
+            ) from error
 
 
 def approve(options: Namespace, _: Mapping[str, str]) -> int:
@@ -176,7 +190,7 @@ def approve(options: Namespace, _: Mapping[str, str]) -> int:
     if event.has_started:
         _say(f"{event.type} {event.id} has started already")
         return 0
-    with Client(settings.endpoint, name=settings.name) as client:
+    with _asked(settings, None) as client:
         client.approve(event, within=_WITHIN)
     _say(f"{event.type} {event.id} is approved: it may start now, for {', '.join(event.resources)}")
     return 0
