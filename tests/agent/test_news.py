@@ -50,3 +50,23 @@ def test_a_hook_that_an_event_needs_no_more_is_no_news() -> None:
     skipped = replace_runs(BEFORE, Phase.PREPARE, (replace(RUN, result=Result.SKIPPED),))
 
     assert failures(replace(skipped, is_over=True)) == []
+
+
+def test_what_could_not_be_undone_is_not_called_undone() -> None:
+    """Nobody else would tell that a VM stays drained."""
+    ready = replace(RUN, attempt=1, began=NOW, result=Result.READY, code=0)
+    before = replace_runs(replace(BEFORE, is_over=True), Phase.PREPARE, (ready,))
+    bad = replace(ready, result=Result.FAILED, code=5)
+
+    def told(undo: Run) -> list[tuple[Kind, str]]:
+        after = replace_runs(before, Phase.UNDO, (undo,))
+        return [(one.kind, one.what) for one in news_of(before, after, "web-0")]
+
+    assert told(ready) == [(Kind.UNDONE, "undone")]
+    assert told(bad) == [
+        (Kind.FAILED, "hook 20-flush of undo failed with status 5"),
+        (
+            Kind.FAILED,
+            "not wholly undone, as 20-flush of undo failed, and is not tried again: see to this VM",
+        ),
+    ]

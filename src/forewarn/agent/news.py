@@ -30,6 +30,9 @@ class Kind(Enum):
     TROUBLE = "trouble"
 
 
+_BAD: Final = (Result.FAILED, Result.TIMED_OUT, Result.CUT_OFF)
+
+
 @dataclass(frozen=True, slots=True)
 class News:
     """One thing that happened, to one event of this VM unless it is trouble."""
@@ -56,7 +59,7 @@ def _first(case: Case) -> Iterator[tuple[Kind, str]]:
 
 def _steps(before: Case, after: Case) -> Iterator[tuple[Kind, str]]:
     for phase, run in ended(before, after):
-        if run.result in (Result.FAILED, Result.TIMED_OUT, Result.CUT_OFF):
+        if run.result in _BAD:
             yield Kind.FAILED, f"hook {run.hook.name} of {phase.value} {_how(run)}"
         elif run.result is Result.SKIPPED and not after.is_over:
             what = "was not run: the event has started"
@@ -68,7 +71,15 @@ def _steps(before: Case, after: Case) -> Iterator[tuple[Kind, str]]:
     if after.event.has_started and not before.event.has_started:
         yield Kind.STARTED, "started"
     if after.is_closed and not before.is_closed and after.is_touched:
-        yield Kind.UNDONE, "undone"
+        yield _undone(after)
+
+
+def _undone(case: Case) -> tuple[Kind, str]:
+    bad = [run.hook.name for run in case.runs(Phase.UNDO) if run.result in _BAD]
+    if not bad:
+        return Kind.UNDONE, "undone"
+    hooks = f"{', '.join(bad)} of undo failed"
+    return Kind.FAILED, f"not wholly undone, as {hooks}, and is not tried again: see to this VM"
 
 
 def ended(before: Case, after: Case) -> Iterator[tuple[Phase, Run]]:
