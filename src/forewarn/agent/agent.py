@@ -99,8 +99,6 @@ class Agent:
         self._document: dict[str, Event] | None = None
         self._asked: set[str] = set()
         self._again: dict[str, datetime] = {}
-        # Why it was not approved, as was logged last.
-        self._held: dict[str, str] = {}
         self._ended: Counter[tuple[Phase, Result]] = Counter()
         for case in self._cases.values():
             _log.info("event %s is taken up again: %s", case.event.id, case.event.type)
@@ -172,7 +170,6 @@ class Agent:
         del self._cases[event_id]
         self._asked.discard(event_id)
         self._again.pop(event_id, None)
-        self._held.pop(event_id, None)
 
     def _sight(self, case: Case, now: datetime) -> Sight:
         document = self._document or {}
@@ -218,15 +215,7 @@ class Agent:
             self._asked.add(event_id)
             _log.info("event %s is being approved: %s", event_id, verdict.why)
             self._approvals.ask(case.event)
-        elif not verdict.approves and case.readiness is not Readiness.UNDER_WAY:
-            self._note_held(case, verdict.why)
         return verdict
-
-    def _note_held(self, case: Case, why: str) -> None:
-        is_held = case.is_pending and case.approved is None and case.refused is None
-        if is_held and self._document is not None and self._held.get(case.event.id) != why:
-            self._held[case.event.id] = why
-            _log.info("event %s (%s) is not approved: %s", case.event.id, case.event.type, why)
 
     def _note_approvals(self, now: datetime) -> None:
         for event_id, error in self._approvals.answers():

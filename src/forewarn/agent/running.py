@@ -25,6 +25,7 @@ from forewarn.agent.news import Kind, News, Spell
 from forewarn.agent.notifications import Notifications
 from forewarn.agent.peers import AskedNeighborhood, asking
 from forewarn.agent.reports import Report
+from forewarn.agent.rules import Readiness
 from forewarn.agent.runs import ProcessRuns
 from forewarn.agent.settings import Settings
 from forewarn.client import Client
@@ -164,12 +165,13 @@ def _teller(notifications: Notifications) -> Callable[[News], None]:
 def pulsing(
     systemd: Systemd, tell: Callable[[News], None], clock: Callable[[], timedelta] = elapsed
 ) -> Callable[[Report], None]:
-    """Who hears every report: systemd is told the state, and everybody of trouble that lasts."""
+    """Who hears every report: systemd is told the state, the log why events wait, and everybody of trouble that lasts."""
     spell = Spell()
     said = ""
+    held: Mapping[str, str] = {}
 
     def pulse(report: Report) -> None:
-        nonlocal spell, said
+        nonlocal spell, said, held
         spell, what = spell.after(report.trouble, clock())
         if what is not None:
             tell(News(Kind.TROUBLE, report.name or "this VM", None, what))
@@ -178,8 +180,20 @@ def pulsing(
         if status != said:
             said = status
             systemd.status(status)
+        held_before, held = held, dict(_held(report))
+        for event, why in held.items():
+            if held_before.get(event) != why:
+                _log.info("event %s is not approved: %s", event, why)
 
     return pulse
+
+
+def _held(report: Report) -> Iterator[tuple[str, str]]:
+    """The events that are prepared for and not approved all the same, and why."""
+    for case, verdict in report.cases if report.is_settled else ():
+        is_open = case.is_pending and case.approved is None and case.refused is None
+        if is_open and not verdict.approves and case.readiness is not Readiness.UNDER_WAY:
+            yield f"{case.event.id} ({case.event.type})", verdict.why
 
 
 def _now() -> datetime:
