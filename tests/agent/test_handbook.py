@@ -67,6 +67,45 @@ def test_a_file_that_is_not_executable_is_warned_of_once(
     assert caplog.messages == [f"{file} is not run: it is not executable: chmod +x {file}"]
 
 
+def test_what_looks_like_a_hook_and_is_none_is_warned_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    put(tmp_path / "prepare" / "10-a")
+    put(tmp_path / "prepare" / "20-later", mode=0o644)
+    (tmp_path / "undo").mkdir()
+    (tmp_path / "undo" / "10-link").symlink_to("/nowhere")
+    (tmp_path / "undo" / "20-directory").mkdir()
+    (tmp_path / "Prepare").mkdir()
+    put(tmp_path / "onReboot.sh")
+    put(tmp_path / "onreboot.sh", mode=0o644)
+    put(tmp_path / "10-lost")
+    put(tmp_path / "README", mode=0o644)
+
+    FileHandbook(Settings(hooks=tmp_path), "web-0").warn()
+
+    assert [message.split(":")[0] for message in caplog.messages] == [
+        f"{tmp_path / name} is not run"
+        for name in (
+            *("10-lost", "Prepare", "onreboot.sh", "undo/10-link", "undo/20-directory"),
+            "prepare/20-later",
+        )
+    ]
+    assert "hooks belong into" in caplog.messages[0]
+    assert caplog.messages[3].endswith("it points to nothing")
+
+
+def test_a_directory_that_is_not_there_is_warned_of_unless_commands_do_without_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    commands = (Command(Phase.PREPARE, Hook("50-all", ("true",))),)
+    missing = tmp_path / "hooks.d"
+
+    FileHandbook(Settings(hooks=missing, commands=commands), "web-0").warn()
+
+    [told] = caplog.messages
+    assert told.startswith(f"there is no directory {missing}, and so no hook of it is run: make it")
+
+
 def test_a_file_named_for_a_type_is_a_hook_of_prepare_for_it(tmp_path: Path) -> None:
     put(tmp_path / "onReboot.sh")
     put(tmp_path / "prepare" / "10-a")

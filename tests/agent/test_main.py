@@ -19,8 +19,10 @@ from typing import Any, Final
 import pytest
 
 import forewarn
+from forewarn.agent import running
 from forewarn.agent.main import STATUS_OF, main
 from forewarn.cli import main as cli
+from forewarn.errors import Unavailable
 from forewarn.testing.scheduled_events import ScheduledEvents
 
 SOURCE: Final = str(Path(forewarn.__file__).parents[1])
@@ -37,6 +39,7 @@ EVENT: Final = {
 }
 IN_HAND: Final[dict[str, Any]] = {
     "name": "web-0",
+    "incarnation": 2,
     "trouble": "the disk is full",
     "events": [
         {
@@ -50,6 +53,7 @@ IN_HAND: Final[dict[str, Any]] = {
             },
             "approved": None,
             "is_over": False,
+            "approves": False,
             "why": "the hooks are not over",
         }
     ],
@@ -66,6 +70,7 @@ def put(file: Path, script: str) -> Path:
 def settled(directory: Path, *lines: str) -> str:
     """The agent's file, for hooks below the same directory."""
     file = directory / "agent.toml"
+    (directory / "hooks.d").mkdir(exist_ok=True)
     hooks = f'hooks = "{directory / "hooks.d"}"'
     state = f'state = "{directory / "state"}"'
     name = [] if any(line.startswith("endpoint") for line in lines) else ['name = "web-0"']
@@ -104,7 +109,7 @@ def test_statuses_are_those_of_forewarn() -> None:
     assert dict(STATUS_OF) == dict(cli.STATUS_OF)
 
 
-@pytest.mark.parametrize("words", [[], ["run"], ["test"], ["explain"], ["status"]])
+@pytest.mark.parametrize("words", [[], ["run"], ["test"], ["explain"], ["status"], ["approve"]])
 def test_help_has_examples(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*words, "--help"], prog="forewarn-agent") == 0
 
@@ -126,7 +131,15 @@ REFUSED: Final = [
     (["test", "Reboot", "--limit", "x"], "'x' is not a duration: write it like"),
     (["explain"], "one of the arguments EVENT_ID --type is required; see `forewarn agent explain"),
     (["explain", "--type", "Reboot", "--source", "x"], "'x' is no source: give Platform or User"),
-    (["--config", "f", "status"], "unrecognized arguments: status; see `forewarn agent --help`"),
+    (
+        ["--config", "f", "status"],
+        "unrecognized arguments: status; see `forewarn agent run --help`",
+    ),
+    (
+        ["test", "Reboot", "--json"],
+        "unrecognized arguments: --json; see `forewarn agent test --help`",
+    ),
+    (["approve", "4F2"], "'4F2' is too short for an event: give its first 4"),
     (["run", "--config", "/nowhere"], "there is no file /nowhere: give --config the agent's file"),
 ]
 
@@ -352,6 +365,7 @@ def test_an_event_in_hand_is_explained_as_the_agent_has_it(
         assert main(["explain", "4f2a", "--config", file, "--json"]) == 0
         content = json.loads(capsys.readouterr().out)
 
+    assert "now       no: the hooks are not over\n" in text
     assert "in hand:\nprepare   10-drain is over: failed (status 3), attempt 2\n" in text
     assert text.endswith("approval  not given: the hooks are not over\n")
     assert (content["approved"], content["why"]) == (False, "the hooks are not over")
@@ -388,6 +402,52 @@ def test_where_nobody_says_who_this_vm_is_it_has_its_hosts_name(
     assert "no metadata service says who this VM is" in told.err
 
 
+def test_a_service_that_does_not_answer_is_told_with_its_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with answering(b"") as place:
+        pass
+    file = settled(tmp_path, f'endpoint = "http://{place}"', 'listen = ""')
+
+    assert main(["explain", "4F2A", "--config", file]) == 6
+
+    told = capsys.readouterr().err
+    assert f"; it was looked for at http://{place}: is that the one? Else write `endpoint`" in told
+
+
+# -- approve -------------------------------------------------------------------------------------
+
+
+def test_an_event_that_is_held_is_approved_by_hand(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], scheduled_events: ScheduledEvents
+) -> None:
+    event = scheduled_events.reboot("web-0")
+    file = settled(tmp_path, f'endpoint = "{scheduled_events.url}"', 'listen = ""')
+
+    assert main(["approve", event.id[:8].lower(), "--config", file]) == 0
+    called = f"Reboot {event.id.upper()}"
+    told = capsys.readouterr().out
+    assert told == f"{called} is approved: it may start now, for web-0\n"
+    assert event.approved_by == "web-0"
+
+    assert main(["approve", event.id, "--config", file]) == 0
+    assert capsys.readouterr().out == f"{called} has started already\n"
+
+    assert main(["approve", "zzzz", "--config", file]) == 4
+    assert capsys.readouterr().err.endswith("; see `forewarn-agent status`\n")
+
+
+def test_an_event_that_is_gone_is_not_approved(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    [event] = IN_HAND["events"]
+    gone = {**IN_HAND, "events": [{**event, "is_over": True}]}
+    with answering(json.dumps(gone).encode()) as place:
+        assert main(["approve", "4F2A", "--config", settled(tmp_path, f'listen = "{place}"')]) == 4
+
+    assert " is gone: there is nothing to approve; see `forewarn-agent" in capsys.readouterr().err
+
+
 # -- status --------------------------------------------------------------------------------------
 
 
@@ -416,28 +476,54 @@ def test_the_agent_is_asked_what_it_has_in_hand(
 def test_an_agent_with_nothing_in_hand_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with answering(b'{"name": null, "trouble": null, "events": []}') as place:
+    nothing = b'{"name": null, "incarnation": null, "trouble": null, "events": []}'
+    with answering(nothing) as place:
         port = place.rpartition(":")[2]
         file = settled(tmp_path, f'listen = "0.0.0.0:{port}"')
         assert main(["status", "--config", file]) == 0
 
-    assert capsys.readouterr().out == "a VM whose name is not known yet: no event in hand\n"
+    assert capsys.readouterr().out.splitlines() == [
+        "a VM whose name is not known yet: no event in hand",
+        "scheduled events were not read yet: the metadata service has not answered",
+    ]
 
 
-def test_an_event_that_is_gone_is_being_undone(
+def test_an_event_that_is_gone_is_undone_or_waits_for_that(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     [event] = IN_HAND["events"]
-    gone = {
-        **IN_HAND,
-        "events": [{**event, "is_over": True, "approved": "2026-11-15T22:00:00Z"}] * 2,
-    }
+    waits = {**event, "is_over": True}
+    undo = [{"hook": "10-drain", "attempt": 1, "result": None, "code": None}]
+    undone = {**waits, "phases": {"undo": undo}, "approved": "2026-11-15T22:00:00Z"}
+    gone = {**IN_HAND, "events": [waits, undone]}
     with answering(json.dumps(gone).encode()) as place:
         assert main(["status", "--config", settled(tmp_path, f'listen = "{place}"')]) == 0
 
     text = capsys.readouterr().out
     assert text.startswith("web-0: 2 events in hand\n")
-    assert text.endswith("          it is gone, and is being undone\napproval  given\n")
+    first, second = text.split("\n\n")[1:]
+    assert first.startswith("gone: Reboot 4F2A0000-")
+    assert "not before" not in first
+    assert first.splitlines()[-2:] == [
+        "          it is gone; undoing it waits until no hook runs and no other event is in hand",
+        "approval  not given by this agent: the event is gone",
+    ]
+    assert second.splitlines()[1:] == [
+        "undo      10-drain runs",
+        "          it is gone; undoing it runs",
+        "approval  given",
+    ]
+
+
+def test_an_event_that_started_unapproved_is_told_as_such(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    [event] = IN_HAND["events"]
+    started = {**event, "event": {**EVENT, "EventStatus": "Started", "NotBefore": ""}}
+    with answering(json.dumps({**IN_HAND, "events": [started]}).encode()) as place:
+        assert main(["status", "--config", settled(tmp_path, f'listen = "{place}"')]) == 0
+
+    assert "approval  not given by this agent: it has started, at its" in capsys.readouterr().out
 
 
 def test_an_agent_that_is_not_there_is_told_with_the_next_step(
@@ -504,6 +590,7 @@ def test_the_agent_works_until_it_is_stopped(
 
     assert process.returncode == 0
     assert event.approved_by == "web-0", log
+    assert f"event {event.id.upper()} (Reboot): hook 10-x of prepare begins" in log
     assert "made ready" in log
 
 
@@ -541,6 +628,7 @@ def test_an_agent_at_work_is_asked(
         "prepare   10-bad is over: failed (status 3)\napproval  not given: a hook failed\n"
     )
     assert explained.endswith(text.split(" takes an unknown time\n")[-1])
+    assert "now       no: a hook failed\n" in explained
 
 
 def test_systemd_is_told_that_it_lives_and_journald_how_bad_it_is(
@@ -567,9 +655,11 @@ def test_systemd_is_told_that_it_lives_and_journald_how_bad_it_is(
             while "WATCHDOG=1" not in heard or "STATUS=1 events in hand" not in heard:
                 heard.append(manager.recv(4096).decode())
             assert process.stderr is not None
-            log = ""
+            log = held = ""
             while "failed with status 3" not in log:
                 log = process.stderr.readline()
+            while "is not approved" not in held:
+                held = process.stderr.readline()
             process.send_signal(signal.SIGTERM)
             process.communicate(timeout=SECONDS_MAX)
         while "STOPPING=1" not in heard[-1]:
@@ -577,6 +667,8 @@ def test_systemd_is_told_that_it_lives_and_journald_how_bad_it_is(
 
     assert heard[0].startswith("READY=1\n")
     assert log.startswith("<4>event ")
+    assert held.startswith("<6>event ")
+    assert held.endswith(" (Reboot) is not approved: a hook failed\n")
 
 
 def test_a_dry_run_only_tells(tmp_path: Path, scheduled_events: ScheduledEvents) -> None:
@@ -590,7 +682,9 @@ def test_a_dry_run_only_tells(tmp_path: Path, scheduled_events: ScheduledEvents)
         env={**os.environ, "PYTHONPATH": SOURCE},
     ) as process:
         assert process.stderr is not None
+        log: list[str] = []
         for line in process.stderr:
+            log.append(line)
             if "would be approved" in line:
                 process.send_signal(signal.SIGTERM)
                 break
@@ -599,6 +693,29 @@ def test_a_dry_run_only_tells(tmp_path: Path, scheduled_events: ScheduledEvents)
     assert process.returncode == 0
     assert event.approved_by is None
     assert not (tmp_path / "run").exists()
+    [would] = [line for line in log if "would be run" in line]
+    assert f"dry run: in prepare of event {event.id.upper()} would be run, until 20" in would
+    assert would.endswith(f"Z at most: {tmp_path}/hooks.d/prepare/10-x\n")
+
+
+def test_two_agents_do_not_work_with_the_same_state(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    file = settled(tmp_path, 'endpoint = "http://127.0.0.1:9"', 'listen = ""')
+    (tmp_path / "state").mkdir()
+
+    with running.alone(tmp_path / "state"):
+        assert main(["run", "--config", file]) == 6
+    told = capfd.readouterr().err
+    assert f"another agent is at work with {tmp_path}/state: stop it first, or try" in told
+
+    with running.alone(tmp_path / "state"):
+        pass
+    with (
+        pytest.raises(Unavailable, match="have `state` name another"),
+        running.alone(tmp_path / "nowhere"),
+    ):
+        pass
 
 
 def test_a_reader_who_has_seen_enough_is_no_trouble(tmp_path: Path) -> None:

@@ -170,6 +170,7 @@ FAULTS: Final = [
         '4: limit is no time at all: give "1s" or more',
     ),
     ('[peers]\nnames = ["x"]', "2: [peers] has no member 'names': it belongs under [[rules]]"),
+    ('[peers]\nurl = "http://x:8171"', "2: url is the same for all peers, who then would speak"),
     ('[peers]\nurls = "x"', '2: urls = "x" is not a table: write urls = '),
     ("[peers]\nmembers = [1]", "2: members has 1, which is not text"),
     ('[[notify]]\nurl = "x://y"\non = ["news"]', '3: on has no value "news": '),

@@ -212,6 +212,8 @@ class Agent:
             deadline=begin.deadline,
             attempt=begin.attempt,
         )
+        called = f"{case.event.id} ({case.event.type})"
+        _log.info("event %s: hook %s of %s begins", called, begin.hook.name, begin.phase.value)
         self._runs.begin(begin.run, begin.hook.command, told)
         self._begun.add(begin.run)
 
@@ -268,7 +270,8 @@ class Agent:
         rule = self._handbook.rule(case.event)
         is_held = case.is_pending and rule.approve is Approve.AFTER_HOOKS
         if is_held and rule.on_failure is OnFailure.ALERT:
-            what = "held, as a hook failed: look at it, and approve it by hand if that is right"
+            by_hand = f"forewarn-agent approve {case.event.id}"
+            what = f"held, as a hook failed: see to it, then let the event start with `{by_hand}`"
             self._tell(News(Kind.ALERT, self._desires.name, case.event, what))
 
 

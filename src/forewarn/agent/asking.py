@@ -40,7 +40,8 @@ class InHand:
     phases: Mapping[str, tuple[Told, ...]]
     is_approved: bool
     is_over: bool
-    # Why it is approved, or is not.
+    # Whether it is about to be approved; why it is, or is not.
+    approves: bool
     why: str
 
 
@@ -51,6 +52,8 @@ class Standing:
     # None until it knows the VM's name.
     name: str | None
     trouble: str | None
+    # Whether it has read the document since it was started.
+    has_read: bool
     in_hand: tuple[InHand, ...]
 
 
@@ -93,6 +96,7 @@ def load_standing(body: bytes) -> Standing:
         return Standing(
             name=content["name"],
             trouble=content["trouble"],
+            has_read=content["incarnation"] is not None,
             in_hand=tuple(_in_hand(one) for one in content["events"]),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -115,6 +119,7 @@ def _in_hand(content: Mapping[str, object]) -> InHand:
         },
         is_approved=bool(content["approved"]),
         is_over=bool(content["is_over"]),
+        approves=bool(content["approves"]),
         why=str(content["why"]),
     )
 
@@ -124,13 +129,15 @@ def told(standing: Standing, now: datetime) -> Iterator[str]:
     count = len(standing.in_hand)
     events = "no event" if not count else "1 event" if count == 1 else f"{count} events"
     yield f"{standing.name or 'a VM whose name is not known yet'}: {events} in hand"
+    if not standing.has_read and standing.trouble is None:
+        yield "scheduled events were not read yet: the metadata service has not answered"
     if standing.trouble is not None:
         yield f"trouble: {standing.trouble}"
     for one in standing.in_hand:
         yield ""
-        yield headline(one.event, now)
+        yield f"gone: {headline(one.event, None)}" if one.is_over else headline(one.event, now)
         yield from told_runs(one)
-        yield f"{'approval':9} {'given' if one.is_approved else f'not given: {one.why}'}"
+        yield told_approval(one)
 
 
 def told_runs(in_hand: InHand) -> Iterator[str]:
@@ -140,7 +147,22 @@ def told_runs(in_hand: InHand) -> Iterator[str]:
             again = f", attempt {run.attempt}" if run.attempt > 1 else ""
             yield f"{'' if number else phase.value:9} {run.hook} {_state(run)}{again}"
     if in_hand.is_over:
-        yield f"{'':9} it is gone, and is being undone"
+        is_waiting = Phase.UNDO.value not in in_hand.phases
+        does = "waits until no hook runs and no other event is in hand" if is_waiting else "runs"
+        yield f"{'':9} it is gone; undoing it {does}"
+
+
+def told_approval(in_hand: InHand) -> str:
+    """Whether an event is approved, and why not, in a line."""
+    if in_hand.is_approved:
+        said = "given"
+    elif in_hand.is_over:
+        said = "not given by this agent: the event is gone"
+    elif in_hand.event.has_started:
+        said = "not given by this agent: it has started, at its NotBefore or as somebody else approved it"
+    else:
+        said = f"not given: {in_hand.why}"
+    return f"{'approval':9} {said}"
 
 
 def _state(run: Told) -> str:

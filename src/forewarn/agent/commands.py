@@ -1,4 +1,4 @@
-"""The commands of `forewarn agent` that people type: test, explain, status."""
+"""The commands of `forewarn agent` that people type: test, explain, status, approve."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import socket
 import sys
 import tempfile
 from argparse import Namespace
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -20,6 +22,7 @@ from forewarn.agent.handbook import FileHandbook
 from forewarn.agent.hooks import Phase
 from forewarn.agent.imagining import SOURCES, Idea, imagined
 from forewarn.agent.rehearsing import LimitedHandbook, Outcome, Rehearsal
+from forewarn.agent.rules import Verdict
 from forewarn.agent.settings import Settings, load_settings
 from forewarn.agent.wording import a
 from forewarn.client import Client, Event
@@ -29,6 +32,8 @@ INTERRUPTED: Final = 130
 # Whoever types a command waits for it.
 _WITHIN: Final = timedelta(seconds=10)
 _NAME_WITHIN: Final = timedelta(seconds=3)
+# So much of an event's id names it, where a mistake would hurt.
+_ID_MIN: Final = 4
 
 
 def test(options: Namespace, environment: Mapping[str, str]) -> int:
@@ -38,11 +43,13 @@ def test(options: Namespace, environment: Mapping[str, str]) -> int:
     event = imagined(_idea(options), event_id=_made_up_id(), name=name, now=_now())
     _refuse_neighbors(event, name)
     _say(f"{a(event.type)} is played to {name}: hooks are really run, nothing is approved")
+    handbook = FileHandbook(settings, name)
+    handbook.warn()
     with tempfile.TemporaryDirectory(prefix="forewarn-agent-test-") as directory:
         outcome = Rehearsal(
             event,
             name,
-            handbook=LimitedHandbook(FileHandbook(settings, name), options.limit),
+            handbook=LimitedHandbook(handbook, options.limit),
             directory=Path(directory),
             environment=environment,
             now=_now,
@@ -95,8 +102,11 @@ def explain(options: Namespace, _: Mapping[str, str]) -> int:
         event = imagined(_idea(options), event_id="(made up)", name=name, now=now)
     else:
         _refuse_ideas(options)
-        name, event, known = _looked_up(settings, options.name, options.event)
+        name, event, known = _looked_up(
+            settings, options.name, options.event, "or make one up with --type"
+        )
     handbook = FileHandbook(settings, name)
+    handbook.warn()
     explanation = explaining.explain(
         Question(
             event=event,
@@ -108,6 +118,9 @@ def explain(options: Namespace, _: Mapping[str, str]) -> int:
             members=settings.peers.members,
         )
     )
+    if known is not None:
+        # The agent has seen how the hooks went, and what its peers say.
+        explanation = replace(explanation, verdict=Verdict(known.approves, known.why))
     if options.json:
         in_hand = {} if known is None else {"why": known.why, "approved": known.is_approved}
         _say(json.dumps({**explaining.dump_explanation(explanation), **in_hand}, indent=2))
@@ -116,7 +129,7 @@ def explain(options: Namespace, _: Mapping[str, str]) -> int:
     if known is not None:
         _say("in hand:")
         _say_all(asking.told_runs(known))
-        _say(f"{'approval':9} {'given' if known.is_approved else f'not given: {known.why}'}")
+        _say(asking.told_approval(known))
     return 0
 
 
@@ -127,7 +140,7 @@ def _refuse_ideas(options: Namespace) -> None:
 
 
 def _looked_up(
-    settings: Settings, name: str | None, wanted: str
+    settings: Settings, name: str | None, wanted: str, remedy: str
 ) -> tuple[str, Event, InHand | None]:
     """The name of this VM, the event, and what the agent has done about it if it runs."""
     try:
@@ -139,7 +152,7 @@ def _looked_up(
         if len(found) == 1:
             known = name or standing.name or _name(settings, None)
             return known, found[0].event, found[0]
-    with Client(settings.endpoint, name=name or settings.name) as client:
+    with _asked(settings, name) as client:
         events = client.events(within=_WITHIN)
         mine = client.name(within=_WITHIN)
     matching = [event for event in events if _is_called(event, wanted)]
@@ -149,9 +162,38 @@ def _looked_up(
         ids = ", ".join(event.id for event in matching)
         raise Unknown(f"several events begin with {wanted}: give more of one of {ids}")
     there = ", ".join(event.id for event in events) or "none at all"
-    raise Unknown(
-        f"no event {wanted} is in the document: there is {there}; or make one up with --type"
-    )
+    raise Unknown(f"no event {wanted} is in the document: there is {there}; {remedy}")
+
+
+@contextmanager
+def _asked(settings: Settings, name: str | None) -> Iterator[Client]:
+    """The metadata service; if it does not answer, people are told where it was looked for."""
+    with Client(settings.endpoint, name=name or settings.name) as client:
+        try:
+            yield client
+        except Unavailable as error:
+            where = client.endpoint
+            raise Unavailable(
+                f"{error}; it was looked for at {where}: is that the one? Else write `endpoint` into the agent's file"
+            ) from error
+
+
+def approve(options: Namespace, _: Mapping[str, str]) -> int:
+    """Let an event start, whatever the hooks and the rules say. Raises: Malformed, Unknown, Refused, Unavailable."""
+    settings = load_settings(options.config)
+    if len(options.event) < _ID_MIN:
+        raise Malformed(f"{options.event!r} is too short for an event: give its first {_ID_MIN}")
+    remedy = "see `forewarn-agent status`"
+    event, known = _looked_up(settings, None, options.event, remedy)[1:]
+    if known is not None and known.is_over:
+        raise Unknown(f"event {event.id} is gone: there is nothing to approve; {remedy}")
+    if event.has_started:
+        _say(f"{event.type} {event.id} has started already")
+        return 0
+    with _asked(settings, None) as client:
+        client.approve(event, within=_WITHIN)
+    _say(f"{event.type} {event.id} is approved: it may start now, for {', '.join(event.resources)}")
+    return 0
 
 
 def _is_called(event: Event, wanted: str) -> bool:

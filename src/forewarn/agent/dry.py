@@ -6,6 +6,7 @@ import logging
 import shlex
 import signal
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Final
 
 from forewarn.agent.hooks import READY
@@ -19,9 +20,15 @@ _log: Final = logging.getLogger("forewarn.agent")
 class DryRuns:
     """Hooks that are told of, and are well over as soon as they began."""
 
-    def begin(self, run: str, command: tuple[str, ...], environment: Mapping[str, str]) -> None:
-        deadline = environment["EVENT_DEADLINE"]
-        _log.info("dry run: %s would be run (%s), until %s", shlex.join(command), run, deadline)
+    def begin(self, run: str, command: tuple[str, ...], environment: Mapping[str, str]) -> None:  # noqa: ARG002 - all are alike
+        deadline = datetime.fromtimestamp(int(environment["EVENT_DEADLINE"]), UTC)
+        _log.info(
+            "dry run: in %s of event %s would be run, until %s at most: %s",
+            environment["EVENT_PHASE"],
+            environment["EVENT_ID"],
+            f"{deadline:%Y-%m-%d %H:%M:%SZ}",
+            shlex.join(command),
+        )
 
     def look(self, run: str) -> Look:  # noqa: ARG002 - all are alike
         return Over(READY)

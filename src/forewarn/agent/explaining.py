@@ -188,13 +188,13 @@ def told(explanation: Explanation, now: datetime) -> Iterator[str]:
         yield f"{'undo':9} {explanation.undo}"
 
 
-def headline(event: Event, now: datetime) -> str:
-    """An event in a line."""
+def headline(event: Event, now: datetime | None) -> str:
+    """An event in a line; without a time, of one that does not come any more."""
     parts = [f"{event.type} {event.id}", event.status]
     if event.source:
         parts.append(f"of {event.source}")
     parts.append(f"for {', '.join(event.resources) or 'nobody'}")
-    if event.not_before is not None:
+    if event.not_before is not None and now is not None:
         left = event.not_before - now
         soon = f"in {length(left)}" if left > timedelta() else "due"
         parts.append(f"not before {event.not_before:%Y-%m-%d %H:%M:%SZ} ({soon})")

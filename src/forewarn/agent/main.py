@@ -9,6 +9,7 @@ import argparse
 import logging
 import os
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from importlib import import_module
@@ -55,6 +56,7 @@ For example:
     {prog} test Reboot                       run the hooks as if
     {prog} explain --type Freeze             say what would happen, and why
     {prog} status                            say what the agent has in hand
+    {prog} approve 4F2A                      let an event start that is held
 """
 _EPILOGUE: Final = """\
 Exit status:
@@ -97,6 +99,14 @@ For example:
 
     {prog}
     {prog} --json
+"""
+_APPROVE: Final = """\
+Lets an event start now, whatever its hooks and the rules say: for one that the agent holds, such as after a hook
+failed and you have done its work by hand. It starts for all of its VMs. No agent need be running.
+
+For example:
+
+    {prog} 4F2A                              an event of this VM's document, by its id or its beginning
 """
 _RUN: Final = """\
 Works until it is stopped. Hooks that run then go on, and the next agent takes them up.
@@ -143,10 +153,13 @@ def _do(words: list[str], prog: str) -> int:
         meant = f' (did you mean "{near[0]}"?)' if near else ""
         raise Malformed(f'there is no command "{words[0]}"{meant}; see `{prog} --help`')
     try:
-        options = parser.parse_args(words)
+        options, rest = parser.parse_known_args(words)
     except SystemExit as end:
         # Of --help and --version.
         return int(end.code or 0)
+    if rest:
+        unknown = f"unrecognized arguments: {' '.join(rest)}"
+        raise Malformed(f"{unknown}; see `{prog} {words[0]} --help`")
     do: Callable[[argparse.Namespace], int] = options.do
     return do(options)
 
@@ -199,6 +212,8 @@ def _parser(prog: str) -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
     for command in (test, explain):
         _add_idea(command)
     status = add("status", "say what the agent on this VM has in hand", _STATUS)
+    approve = add("approve", "let an event start that is held", _APPROVE)
+    approve.add_argument("event", metavar="EVENT_ID", help="an event, by its first 4 or more")
     for command in (explain, status):
         command.add_argument("--json", action="store_true", help="for programs")
     return parser, tuple(commands.choices)
@@ -259,7 +274,9 @@ def _log_to(stream: TextIO, environment: Mapping[str, str]) -> None:
     if "JOURNAL_STREAM" in environment:
         handler.setFormatter(_JournalFormatter("%(message)s"))
     else:
-        handler.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
+        line = logging.Formatter("%(asctime)s %(levelname)-7s %(message)s", "%Y-%m-%dT%H:%M:%SZ")
+        line.converter = time.gmtime
+        handler.setFormatter(line)
     logging.basicConfig(level=logging.INFO, handlers=[handler])
 
 

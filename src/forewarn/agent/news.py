@@ -11,6 +11,7 @@ from typing import Final
 from forewarn.agent.cases import Case, Result, Run
 from forewarn.agent.hooks import Phase
 from forewarn.agent.rules import Readiness
+from forewarn.agent.wording import failure
 from forewarn.client.documents import Event
 
 
@@ -27,6 +28,9 @@ class Kind(Enum):
     UNDONE = "undone"
     # The document cannot be read, or nothing be written down, for a while; or can again.
     TROUBLE = "trouble"
+
+
+_BAD: Final = (Result.FAILED, Result.TIMED_OUT, Result.CUT_OFF)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +59,11 @@ def _first(case: Case) -> Iterator[tuple[Kind, str]]:
 
 def _steps(before: Case, after: Case) -> Iterator[tuple[Kind, str]]:
     for phase, run in ended(before, after):
-        if run.result in (Result.FAILED, Result.TIMED_OUT, Result.CUT_OFF):
+        if run.result in _BAD:
             yield Kind.FAILED, f"hook {run.hook.name} of {phase.value} {_how(run)}"
+        elif run.result is Result.SKIPPED and not after.is_over:
+            what = "was not run: the event has started"
+            yield Kind.FAILED, f"hook {run.hook.name} of {phase.value} {what}"
     if before.readiness is not Readiness.READY and after.readiness is Readiness.READY:
         yield Kind.READY, "made ready"
     if before.approved is None and after.approved is not None:
@@ -64,7 +71,15 @@ def _steps(before: Case, after: Case) -> Iterator[tuple[Kind, str]]:
     if after.event.has_started and not before.event.has_started:
         yield Kind.STARTED, "started"
     if after.is_closed and not before.is_closed and after.is_touched:
-        yield Kind.UNDONE, "undone"
+        yield _undone(after)
+
+
+def _undone(case: Case) -> tuple[Kind, str]:
+    bad = [run.hook.name for run in case.runs(Phase.UNDO) if run.result in _BAD]
+    if not bad:
+        return Kind.UNDONE, "undone"
+    hooks = f"{', '.join(bad)} of undo failed"
+    return Kind.FAILED, f"not wholly undone, as {hooks}, and is not tried again: see to this VM"
 
 
 def ended(before: Case, after: Case) -> Iterator[tuple[Phase, Run]]:
@@ -79,7 +94,7 @@ def ended(before: Case, after: Case) -> Iterator[tuple[Phase, Run]]:
 
 def _how(run: Run) -> str:
     if run.result is Result.FAILED:
-        return f"failed with status {run.code}"
+        return failure(run.code)
     return "was not over in time" if run.result is Result.TIMED_OUT else "was cut off"
 
 

@@ -21,7 +21,7 @@ from forewarn.agent.hooks import Hook, Phase
 from forewarn.agent.loop import Bell
 from forewarn.agent.rules import Peers, Rule, Verdict
 from forewarn.agent.runs import ProcessRuns
-from forewarn.agent.wording import a, length
+from forewarn.agent.wording import a, failure, length
 from forewarn.client.documents import STARTED, Event
 from forewarn.errors import ForewarnError
 
@@ -215,7 +215,7 @@ def _opening(phase: Phase, case: Case) -> Iterator[str]:
 def ended(run: Run) -> str:
     """How a run ended, in words."""
     assert run.result is not None, "it is over"
-    return f"failed with status {run.code}" if run.result is Result.FAILED else _ENDS[run.result]
+    return failure(run.code) if run.result is Result.FAILED else _ENDS[run.result]
 
 
 _ENDS: Final[Mapping[Result, str]] = {

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import signal
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -24,6 +25,7 @@ from forewarn.agent.news import Kind, News, Spell
 from forewarn.agent.notifications import Notifications
 from forewarn.agent.peers import AskedNeighborhood, asking
 from forewarn.agent.reports import Report
+from forewarn.agent.rules import Readiness
 from forewarn.agent.runs import ProcessRuns
 from forewarn.agent.settings import Settings
 from forewarn.client import Client
@@ -50,6 +52,8 @@ def run(settings: Settings, environment: Mapping[str, str], *, is_dry: bool) -> 
     systemd = Systemd(environment.get("NOTIFY_SOCKET"))
     bell = Bell()
     with ExitStack() as stack:
+        if not is_dry:
+            stack.enter_context(alone(settings.state))
         receivers = () if is_dry else settings.notify
         tell = _teller(stack.enter_context(Notifications(receivers)))
         client = stack.enter_context(Client(settings.endpoint, name=settings.name))
@@ -70,6 +74,26 @@ def run(settings: Settings, environment: Mapping[str, str], *, is_dry: bool) -> 
         _log.info("stopped; hooks that run go on")
 
 
+@contextmanager
+def alone(state: Path) -> Iterator[None]:
+    """Keep every other agent from the same state: two would run each hook twice. Raises: Unavailable."""
+    try:
+        lock = os.open(state / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise Unavailable(f"cannot write to {state}: {error.strerror}: have `state` name another directory") from error  # fmt: skip
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        raise Unavailable(
+            f"another agent is at work with {state}: stop it first, or try with --dry-run, which may run beside it"
+        ) from None
+    try:
+        yield
+    finally:
+        os.close(lock)
+
+
 def _maker(
     settings: Settings,
     environment: Mapping[str, str],
@@ -84,10 +108,12 @@ def _maker(
 
     def make(name: str, approvals: Approvals) -> Agent:
         _log.info("this VM is %s", name)
+        handbook = FileHandbook(settings, name)
+        handbook.warn()
         return Agent(
             Desires(name, undo_waits=settings.undo_waits),
             boot=boot_id(),
-            handbook=FileHandbook(settings, name),
+            handbook=handbook,
             casebook=casebook,
             runs=runs,
             approvals=DryApprovals() if is_dry else approvals,
@@ -139,12 +165,13 @@ def _teller(notifications: Notifications) -> Callable[[News], None]:
 def pulsing(
     systemd: Systemd, tell: Callable[[News], None], clock: Callable[[], timedelta] = elapsed
 ) -> Callable[[Report], None]:
-    """Who hears every report: systemd is told the state, and everybody of trouble that lasts."""
+    """Who hears every report: systemd is told the state, the log why events wait, and everybody of trouble that lasts."""
     spell = Spell()
     said = ""
+    held: Mapping[str, str] = {}
 
     def pulse(report: Report) -> None:
-        nonlocal spell, said
+        nonlocal spell, said, held
         spell, what = spell.after(report.trouble, clock())
         if what is not None:
             tell(News(Kind.TROUBLE, report.name or "this VM", None, what))
@@ -153,8 +180,20 @@ def pulsing(
         if status != said:
             said = status
             systemd.status(status)
+        held_before, held = held, dict(_held(report))
+        for event, why in held.items():
+            if held_before.get(event) != why:
+                _log.info("event %s is not approved: %s", event, why)
 
     return pulse
+
+
+def _held(report: Report) -> Iterator[tuple[str, str]]:
+    """The events that are prepared for and not approved all the same, and why."""
+    for case, verdict in report.cases if report.is_settled else ():
+        is_open = case.is_pending and case.approved is None and case.refused is None
+        if is_open and not verdict.approves and case.readiness is not Readiness.UNDER_WAY:
+            yield f"{case.event.id} ({case.event.type})", verdict.why
 
 
 def _now() -> datetime:

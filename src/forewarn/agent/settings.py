@@ -242,6 +242,9 @@ def _peers(table: Table) -> PeerSettings:
             parse_endpoint("http://x" if one is None else one.replace("{name}", "x"))
         except Malformed as error:
             table.fault(key, str(error), 'like "http://{name}:8171"')
+    if url is not None and "{name}" not in url:
+        what = "url is the same for all peers, who then would speak for each other"
+        table.fault("url", what, 'write "{name}" into it, or one for each under urls')
     return PeerSettings(
         members=tuple(name for _, name in table.strings("members")),
         url=url,
