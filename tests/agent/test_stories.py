@@ -31,6 +31,7 @@ from forewarn.testing.agent_plans import (
     Gather,
     HookPlan,
     Jam,
+    Mute,
     Pass,
     Plan,
     Postpone,
@@ -115,6 +116,7 @@ def acts(type_: str, *, is_rude: bool) -> st.SearchStrategy[Act]:
         st.builds(Gather, st.booleans(), st.booleans()),
         st.builds(Break),
         st.builds(Jam, st.integers(1, 4)),
+        st.builds(Mute, st.integers(1, 2)),
         *(rudeness * 3 if is_rude else []),
     )
 
@@ -206,7 +208,8 @@ def hook(code: int, takes: float, obedience: Obedience = Obedience.ENDS) -> Hook
 
 
 WHOLE: Final = Plan(
-    acts=(Announce("Reboot", MACHINES), Pass(seconds(60)), Announce("Freeze"), Pass(seconds(2))),
+    # Another one comes while this one has started.
+    acts=(Announce("Reboot", MACHINES), Pass(seconds(10)), Announce("Freeze"), Pass(seconds(9))),
     hooks={
         Phase.PREPARE: (hook(0, 3), hook(70, 0)),
         Phase.STARTED: (hook(0, 2),),
@@ -214,12 +217,32 @@ WHOLE: Final = Plan(
     },
 )
 CALLED_OFF: Final = Plan(
-    acts=(Announce("Redeploy"), Pass(seconds(4)), Cancel(0), Announce("Preempt"), Pass(seconds(9))),
+    # Another one comes while this one is being undone.
+    acts=(
+        Announce("Redeploy"),
+        Pass(seconds(4)),
+        Cancel(0),
+        Pass(seconds(6)),
+        Announce("Preempt"),
+        Pass(seconds(9)),
+    ),
     rule=Rule(on_failure=OnFailure.ALERT),
     hooks={
         Phase.PREPARE: (hook(0, 100_000, Obedience.IGNORES), hook(0, 0)),
         Phase.UNDO: (hook(0, 3),),
     },
+)
+APPROVED_ELSEWHERE: Final = Plan(
+    acts=(Announce("Preempt", MACHINES), Pass(seconds(5)), ApproveElsewhere(0), Pass(seconds(60))),
+    hooks={
+        Phase.PREPARE: (hook(0, 100_000, Obedience.IGNORES),),
+        Phase.STARTED: (hook(0, 3),),
+        Phase.UNDO: (hook(0, 3),),
+    },
+)
+IDLE: Final = Plan(
+    acts=(Announce("Freeze"), Pass(seconds(1)), Mute(1), Pass(seconds(5))),
+    hooks={Phase.PREPARE: (hook(70, 3),), Phase.UNDO: (hook(0, 3),)},
 )
 HIT: Final = Plan(
     acts=(Announce("Redeploy"), Pass(seconds(20)), Break(), Pass(seconds(30))),
@@ -230,7 +253,11 @@ HIT: Final = Plan(
 
 
 @pytest.mark.parametrize("reboots", [False, True], ids=["agent", "vm"])
-@pytest.mark.parametrize("plan", [WHOLE, CALLED_OFF, HIT], ids=["whole", "called off", "hit"])
+@pytest.mark.parametrize(
+    "plan",
+    [WHOLE, CALLED_OFF, APPROVED_ELSEWHERE, IDLE, HIT],
+    ids=["whole", "called off", "approved elsewhere", "idle", "hit"],
+)
 def test_the_promises_hold_wherever_it_dies(plan: Plan, reboots: bool) -> None:  # noqa: FBT001
     """Keeps S22: a death before and after each single step that the agent takes."""
     steps = 0

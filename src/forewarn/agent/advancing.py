@@ -184,7 +184,12 @@ def _is_started_now(case: Case) -> bool:
 def _is_undone_now(case: Case, sight: Sight) -> bool:
     is_done = are_over(case.runs(Phase.PREPARE)) and are_over(case.runs(Phase.STARTED))
     may = case.is_over and is_done and Phase.UNDO not in case.phases
-    return may and not (sight.is_elsewhere and case.is_touched)
+    return may and not _must_wait_to_undo(case, sight)
+
+
+def _must_wait_to_undo(case: Case, sight: Sight) -> bool:
+    # What has begun goes on, though another event came meanwhile.
+    return sight.is_elsewhere and case.is_touched and not case.is_undoing
 
 
 def _fresh(sight: Sight, phase: Phase) -> Runs:
@@ -248,5 +253,4 @@ def _waits(case: Case, phase: Phase, sight: Sight) -> bool:
         case Phase.STARTED:
             return False
         case Phase.UNDO:
-            # Another event came before the first hook could begin.
-            return sight.is_elsewhere and not case.is_undoing
+            return _must_wait_to_undo(case, sight)

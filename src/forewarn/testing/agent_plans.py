@@ -106,8 +106,25 @@ class Jam:
     times: int
 
 
+@dataclass(frozen=True, slots=True)
+class Mute:
+    """The next approvals come to nothing, as if nobody had answered for minutes."""
+
+    times: int
+
+
 Act: TypeAlias = (
-    Announce | Break | Cancel | Postpone | ApproveElsewhere | Pass | Die | Gather | Spoil | Jam
+    Announce
+    | Break
+    | Cancel
+    | Postpone
+    | ApproveElsewhere
+    | Pass
+    | Die
+    | Gather
+    | Spoil
+    | Jam
+    | Mute
 )
 
 

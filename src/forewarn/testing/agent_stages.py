@@ -7,27 +7,31 @@ simulated, by the service's own clock.
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final, Self
 
 from forewarn.agent.agent import Agent, Desires, Tempo
-from forewarn.agent.casebook import DirectoryCasebook
-from forewarn.agent.cases import Case
 from forewarn.agent.news import News
-from forewarn.agent.rules import Peers, Rule
-from forewarn.agent.runs import Look
-from forewarn.client import Client, Event, Pace
+from forewarn.client import Client, Pace
 from forewarn.config.fleets import parse_fleet
 from forewarn.core.events import EventType
 from forewarn.core.scopes import Enabling
-from forewarn.errors import ForewarnError, Unavailable
+from forewarn.errors import Unavailable
 from forewarn.fabrics.simulated import SimulatedFabric
 from forewarn.testing.agent_plans import FLEET, MACHINES, NAME, Plan, PlannedHandbook
 from forewarn.testing.agent_witnesses import Witness
+from forewarn.testing.mortal_ports import (
+    WITHIN,
+    Death,
+    Fate,
+    MortalApprovals,
+    MortalCasebook,
+    MortalRuns,
+    Neighbors,
+)
 from forewarn.testing.plain_azure import Knowing, PlainAzure
 from forewarn.testing.scheduled_events import ScheduledEvents
 from forewarn.testing.served_worlds import ServedWorld
@@ -41,139 +45,14 @@ PACE: Final = Pace(
     retry_max=timedelta(milliseconds=5),
     retry_after_max=timedelta(milliseconds=5),
 )
-WITHIN: Final = timedelta(milliseconds=250)
 TEMPO: Final = Tempo(look=timedelta(seconds=5), ask=timedelta(seconds=5))
-# How long impacts take, of whichever type.
+# How long impacts take; a Preempt longer than its notice.
 IMPACT: Final = timedelta(seconds=12)
+PREEMPT: Final = timedelta(seconds=40)
 # A document that could not be read is asked for again after that.
 POLL: Final = timedelta(seconds=1)
 # An agent that is not at rest after so many turns never will be.
 TURNS_MAX: Final = 100
-
-
-class Death(BaseException):
-    """The agent's end, wherever it was."""
-
-
-class Fate:
-    """Counts the agent's steps, and ends it at one of them."""
-
-    def __init__(self) -> None:
-        self._left: int | None = None
-
-    def arm(self, steps: int) -> None:
-        self._left = steps
-
-    def disarm(self) -> None:
-        self._left = None
-
-    def step(self) -> None:
-        if self._left == 0:
-            self._left = None
-            raise Death
-        if self._left is not None:
-            self._left -= 1
-
-
-class MortalCasebook:
-    """A casebook on the disk, before and after each change of which the agent may die."""
-
-    def __init__(self, directory: Path, fate: Fate) -> None:
-        self._inner = DirectoryCasebook(directory)
-        self._directory = directory
-        self._fate = fate
-        # How often writing will still fail.
-        self.jams = 0
-
-    def cases(self) -> Iterator[Case]:
-        yield from self._inner.cases()
-
-    def write(self, case: Case) -> None:
-        self._jam()
-        try:
-            self._fate.step()
-        except Death:
-            # What a process leaves behind that is killed in the midst of writing.
-            (self._directory / f"{case.event.id}.new").write_bytes(b'{"event": {"Ev')
-            raise
-        self._inner.write(case)
-        self._fate.step()
-
-    def close(self, event_id: str) -> None:
-        self._jam()
-        self._fate.step()
-        self._inner.close(event_id)
-        self._fate.step()
-
-    def _jam(self) -> None:
-        if self.jams:
-            self.jams -= 1
-            raise Unavailable("nothing can be written down")
-
-
-class MortalRuns:
-    """Simulated runs, likewise."""
-
-    def __init__(self, inner: SimulatedRuns, witness: Witness, fate: Fate) -> None:
-        self._inner = inner
-        self._witness = witness
-        self._fate = fate
-
-    def begin(self, run: str, command: tuple[str, ...], environment: Mapping[str, str]) -> None:
-        self._fate.step()
-        going, before = self._inner.going, len(self._inner.all)
-        self._inner.begin(run, command, environment)
-        if len(self._inner.all) > before:
-            self._witness.begins(self._inner.all[-1], going)
-        self._fate.step()
-
-    def look(self, run: str) -> Look:
-        return self._inner.look(run)
-
-    def signal(self, run: str, number: signal.Signals) -> None:
-        self._fate.step()
-        self._inner.signal(run, number)
-        self._fate.step()
-
-    def forget(self, event_id: str) -> None:
-        self._fate.step()
-        self._inner.forget(event_id)
-        self._fate.step()
-
-
-class MortalApprovals:
-    """Approvals by the real client, likewise."""
-
-    def __init__(self, client: Client, witness: Witness, fate: Fate) -> None:
-        self._client = client
-        self._witness = witness
-        self._fate = fate
-        self._answers: list[tuple[str, ForewarnError | None]] = []
-
-    def ask(self, event: Event) -> None:
-        self._fate.step()
-        self._witness.asks(event)
-        answer: ForewarnError | None = None
-        try:
-            self._client.approve(event, within=WITHIN)
-        except ForewarnError as error:
-            answer = error
-        self._fate.step()
-        self._answers.append((event.id, answer))
-
-    def answers(self) -> Iterator[tuple[str, ForewarnError | None]]:
-        answers, self._answers = self._answers, []
-        yield from answers
-
-
-class Neighbors:
-    """What the other VMs say of themselves."""
-
-    def __init__(self, witness: Witness) -> None:
-        self._witness = witness
-
-    def peers(self, event: Event, rule: Rule) -> Peers:  # noqa: ARG002 - for whichever
-        return self._witness.peers
 
 
 class Stage:
@@ -207,7 +86,8 @@ class Stage:
         assert isinstance(fabric, SimulatedFabric), "see ServedWorld"
         for machine in self.world.assembly.directory.machines(MACHINES):
             for impact in EventType:
-                fabric.take(machine[1], impact, IMPACT)
+                takes = PREEMPT if impact is EventType.PREEMPT else IMPACT
+                fabric.take(machine[1], impact, takes)
         url = self.events.url_of(NAME)
         if self._knowing is not None:
             url = stack.enter_context(PlainAzure(url, self._knowing)).url
@@ -215,6 +95,7 @@ class Stage:
         self.runs = SimulatedRuns(self.world.clock.now, self.plan.manners)
         self.witness = Witness(self.plan, self.runs, self.now)
         self.casebook = MortalCasebook(self._directory, self.fate)
+        self.approvals = MortalApprovals(self.client, self.witness, self.fate)
         self._start()
         return self
 
@@ -231,6 +112,8 @@ class Stage:
         """Have an agent at work, over what the one before it has written down."""
         self._back = None
         witness = self.witness
+        # Nobody tells this agent what the one before it was answered.
+        list(self.approvals.answers())
         try:
             self.agent = Agent(
                 Desires(NAME, undo_waits=self.plan.undo_waits, tempo=TEMPO),
@@ -238,7 +121,7 @@ class Stage:
                 handbook=PlannedHandbook(self.plan),
                 casebook=self.casebook,
                 runs=MortalRuns(self.runs, witness, self.fate),
-                approvals=MortalApprovals(self.client, witness, self.fate),
+                approvals=self.approvals,
                 neighborhood=Neighbors(witness),
                 tell=self._tell,
             )
@@ -315,8 +198,8 @@ class Stage:
                 self._wake = self.now + timedelta(seconds=1)
                 return
             self.world.time.settle()
-            # It is told of the end of a run, as of one that it has just killed.
-            is_told = any(run.ended is not None for run in going)
+            # It is told of the end of a run, as of one that it has just killed, and of answers.
+            is_told = self.approvals.has_news or any(run.ended is not None for run in going)
             is_done = not is_told and (self._wake is None or self._wake > self.now)
             if is_done and (not is_shown or self._read == self._head()):
                 break
@@ -381,7 +264,7 @@ class Stage:
         """Let nothing hinder anybody any more, until all events are over, and all hooks."""
         self.fate.disarm()
         self.events.faults.clear()
-        self.casebook.jams = 0
+        self.casebook.jams = self.approvals.mutes = 0
         for _ in range(TURNS_MAX):
             self.let_pass(timedelta(minutes=5))
             agent = self.agent

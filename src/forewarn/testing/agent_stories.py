@@ -20,6 +20,7 @@ from forewarn.testing.agent_plans import (
     Die,
     Gather,
     Jam,
+    Mute,
     Pass,
     Plan,
     Postpone,
@@ -67,11 +68,11 @@ def _play(stage: Stage, act: Act) -> None:
         case Cancel(which) | Postpone(which) | ApproveElsewhere(which):
             for event in _open(stage, which):
                 _change(stage, event, act)
-        case Die() | Gather() | Spoil() | Jam():
+        case Die() | Gather() | Spoil() | Jam() | Mute():
             _hinder(stage, act)
 
 
-def _hinder(stage: Stage, act: Die | Gather | Spoil | Jam) -> None:
+def _hinder(stage: Stage, act: Die | Gather | Spoil | Jam | Mute) -> None:
     match act:
         case Die(steps, down, reboots):
             stage.doom(steps, down, reboots=reboots)
@@ -89,6 +90,8 @@ def _hinder(stage: Stage, act: Die | Gather | Spoil | Jam) -> None:
             stage.forget_what_was_read()
         case Jam(times):
             stage.casebook.jams = times
+        case Mute(times):
+            stage.approvals.mutes = times
 
 
 def _change(stage: Stage, event: Event, act: Cancel | Postpone | ApproveElsewhere) -> None:
