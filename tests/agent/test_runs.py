@@ -102,8 +102,8 @@ class TestProcessRuns(RunsContract):
             Obedience.IGNORES: "trap '' TERM",
             Obedience.SAYS_READY: "trap 'exit 0' TERM",
         }
-        # A shell heeds its trap once its child is over, and the child is asked to end too.
-        line = f"{traps[obedience]}; touch {self.listens}; while :; do sleep 30; done"
+        # A shell heeds its trap once its child is over.
+        line = f"{traps[obedience]}; touch {self.listens}; while :; do sleep 0.05; done"
         return ("/bin/sh", "-c", line)
 
     def until(self, condition: Callable[[], bool]) -> None:
@@ -279,12 +279,15 @@ def test_a_run_whose_processes_said_nothing_yet_goes_on(place: Path) -> None:
     assert ended(runs) == CutOff()
 
 
-def test_a_run_of_which_only_the_directory_was_made_is_cut_off(place: Path) -> None:
+def test_a_run_whose_agent_died_before_its_first_process_was_never_begun(place: Path) -> None:
     (place / RUN).mkdir(parents=True)
+    (place / RUN / "lock").touch()
     runs = ProcessRuns(place, os.environ, lambda: None)
 
-    assert runs.look(RUN) == CutOff()
-    assert runs.look("OTHER/prepare-0-1") == Absent()
+    assert runs.look(RUN) == Absent()
+    runs.begin(RUN, ("/bin/sh", "-c", "exit 3"), {})
+
+    assert ended(runs) == Over(3)
 
 
 def test_an_agent_that_is_killed_leaves_its_hooks_and_the_next_one_knows(

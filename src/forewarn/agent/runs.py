@@ -1,13 +1,13 @@
 """Runs of hooks: processes that outlive the agent, and say on disk how they ended.
 
-A run has a directory. Its lock is held by the hook's processes themselves, from before the first of them; its `exit` is
-written by a shell around the hook. So an agent that was killed learns from the directory alone what became of the
-hooks it had begun:
+A run has a directory. Its lock is held by the hook's processes themselves, from before the first of them, a shell around
+the hook, whose first act is to write its `pid`, and whose last one to write `exit`. So an agent that was killed learns
+from the directory alone what became of the hooks it had begun:
 
-    there is none       it was never begun
     `exit` is there     it is over, and how
     the lock is held    it goes on; unless only those hold it who left the hook's group, as daemons do
-    otherwise           it was cut off, by a reboot or a SIGKILL
+    `pid` is there      it was cut off, by a reboot or a SIGKILL
+    otherwise           it was never begun
 
 Rule: what was begun under an id is never begun under that id again.
 """
@@ -78,7 +78,7 @@ class Runs(Protocol):
         ...
 
     def look(self, run: str) -> Look:
-        """How a run is now."""
+        """How a run is now. Raises: Unavailable."""
         ...
 
     def signal(self, run: str, number: signal.Signals) -> None:
@@ -105,14 +105,13 @@ class ProcessRuns:
 
     def begin(self, run: str, command: tuple[str, ...], environment: Mapping[str, str]) -> None:
         place = self._directory / run
-        try:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.mkdir()
-            self._start(run, place, command, environment)
-        except FileExistsError:
+        if not isinstance(self.look(run), Absent):
             return
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+            self._start(run, place, command, environment)
         except OSError as error:
-            raise Unavailable(f"cannot keep runs of hooks in {place}: {error.strerror}") from error
+            raise _away(place, error) from error
 
     def _start(
         self, run: str, place: Path, command: tuple[str, ...], environment: Mapping[str, str]
@@ -146,14 +145,17 @@ class ProcessRuns:
 
     def look(self, run: str) -> Look:
         place = self._directory / run
-        # The lock first: who writes `exit` holds it, so that nothing is missed in between.
-        is_going = _is_held(place / "lock") and self._is_alive(run)
+        try:
+            # The lock first: who writes `exit` holds it, so that nothing is missed in between.
+            is_going = _is_held(place / "lock") and self._is_alive(run)
+        except OSError as error:
+            raise _away(place, error) from error
         try:
             return Over(int((place / "exit").read_text()))
         except (FileNotFoundError, ValueError):
             if is_going:
                 return Going()
-            return CutOff() if place.is_dir() else Absent()
+            return CutOff() if (place / "pid").exists() else Absent()
 
     def signal(self, run: str, number: signal.Signals) -> None:
         pid = self._pid(run)
@@ -180,9 +182,13 @@ class ProcessRuns:
         shutil.rmtree(self._directory / file_name(event_id), ignore_errors=True)
 
 
+def _away(place: Path, error: OSError) -> Unavailable:
+    return Unavailable(f"cannot keep runs of hooks in {place}: {error.strerror}")
+
+
 def _is_held(lock: Path) -> bool:
     try:
-        file = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
+        file = os.open(lock, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
     try:
