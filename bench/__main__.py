@@ -10,7 +10,17 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from bench import approving, emulating, loading, measuring, noticing, pages, polling, waiting
+from bench import (
+    agents,
+    approving,
+    emulating,
+    loading,
+    measuring,
+    noticing,
+    pages,
+    polling,
+    waiting,
+)
 
 LATEST: Final = Path(__file__).parent / "latest.json"
 
@@ -47,6 +57,15 @@ MEANINGS: Final[Mapping[str, tuple[str, str]]] = {
         "<= 100",
     ),
     "client_notice_polling_ms": ("  the same, by polling what does not wait: ms", "<= 1200"),
+    "agent_notice_ms_longpoll": (
+        "Preempt until the agent's hook acts, by long poll, at most: ms",
+        "<= 100",
+    ),
+    "agent_notice_ms_polling": ("  the same, by polling what does not wait: ms", "<= 1200"),
+    "agent_idle_mb_longpoll": ("idle agent, long poll: MB", "<= 30"),
+    "agent_idle_mb_polling": ("  the same, polling: MB", "<= 30"),
+    "agent_idle_core_percent_longpoll": ("idle agent, long poll: % of a core", "<= 0.1"),
+    "agent_idle_core_percent_polling": ("  the same, polling: % of a core", "<= 0.1"),
 }
 
 Figures = dict[str, float]
@@ -56,7 +75,10 @@ FULL: Final[Mapping[str, Callable[[], Figures]]] = {
     "approving": lambda: approving.measure(approvals=2000, rounds=3),
     "loading": lambda: loading.measure(scopes=100_000, idle_seconds=15),
     "emulating": lambda: emulating.measure(starts=5, stories=20),
-    "noticing": lambda: noticing.measure(rounds=20),
+    "noticing": lambda: {
+        **noticing.measure(rounds=20),
+        **agents.measure(rounds=20, idle_seconds=30),
+    },
 }
 QUICK: Final[Mapping[str, Callable[[], Figures]]] = {
     "polling": lambda: polling.measure(rounds=5, polls=20_000),
@@ -64,7 +86,10 @@ QUICK: Final[Mapping[str, Callable[[], Figures]]] = {
     "approving": lambda: approving.measure(approvals=500, rounds=1),
     "loading": lambda: loading.measure(scopes=5000, idle_seconds=5),
     "emulating": lambda: emulating.measure(starts=2, stories=5),
-    "noticing": lambda: noticing.measure(rounds=5),
+    "noticing": lambda: {
+        **noticing.measure(rounds=5),
+        **agents.measure(rounds=5, idle_seconds=10),
+    },
 }
 
 
