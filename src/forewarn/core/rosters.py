@@ -1,7 +1,8 @@
 """Keeping a scope's roster in step with what its sources declare.
 
 A source (a fleet file, the control API, a fabric's census) adds, changes and removes only the
-machines it declared itself; but whom a census found, a file may claim. What owners set through the API is nobody's declaration, and outlives
+machines it declared itself; but whom a census found, a file may claim. What owners set through the
+API is nobody's declaration, and outlives
 them all. A scope is never deleted: one without machines keeps its ledger, so that its incarnation
 goes on should it come back.
 """
