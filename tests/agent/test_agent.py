@@ -110,7 +110,7 @@ def desk() -> Desk:
 
 
 def test_an_event_is_prepared_for_approved_and_undone(desk: Desk) -> None:
-    """Keeps S22: the whole story, without any mishap."""
+    """Keeps N7: the whole story, without any mishap."""
     wake = desk.see(EVENT)
     assert wake == timedelta(seconds=15 * 60 - 1 - 5)
     assert desk.begun == ["E/prepare-0-1"]
@@ -154,7 +154,7 @@ def test_nothing_is_approved_or_undone_before_a_document_was_read(desk: Desk) ->
 
 
 def test_hooks_are_stopped_in_time_though_no_document_can_be_read(desk: Desk) -> None:
-    """Keeps S22: as after a restart while the service is away."""
+    """Keeps N7: as after a restart while the service is away."""
     desk.handbook.phases[Phase.PREPARE] = (replace(FIRST, limit=timedelta(seconds=30)),)
     desk.see(EVENT)
     desk.restart()

@@ -91,7 +91,7 @@ def test_a_casebook_that_is_gone_is_away(tmp_path: Path) -> None:
 
 
 def test_on_a_full_disk_nothing_is_lost_and_nothing_is_believed_written(tmp_path: Path) -> None:
-    """Keeps S22: whoever cannot write down what it will do does not do it."""
+    """Keeps N7: whoever cannot write down what it will do does not do it."""
     with Disk(tmp_path / "disk", 256) as disk:
         casebook = DirectoryCasebook(disk.seen / "cases")
         casebook.write(opened())

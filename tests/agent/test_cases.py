@@ -59,7 +59,7 @@ def test_what_hooks_did_or_may_have_done_is_to_be_undone(found: Case, is_touched
 
 
 def test_a_hook_that_says_nothing_to_do_the_second_time_may_have_done_it_the_first() -> None:
-    """Keeps S22: one that was cut off after it had left the load balancer, say."""
+    """Keeps N7: one that was cut off after it had left the load balancer, say."""
     again = ended(Result.CUT_OFF).anew
 
     assert (again.attempt, again.began, again.is_over) == (1, None, False)

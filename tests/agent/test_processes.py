@@ -155,7 +155,7 @@ STAGES = ("announced", "preparing", "prepared", "started", "gone", "undoing", "u
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize("delay", DELAYS_SECONDS)
 def test_whenever_it_is_killed_each_hook_runs_once(guest: Guest, stage: str, delay: float) -> None:
-    """Keeps S22: SIGKILL, and another agent goes on from what is on the disk."""
+    """Keeps N7: SIGKILL, and another agent goes on from what is on the disk."""
 
     def death(now: str) -> None:
         if now == stage:
@@ -169,7 +169,7 @@ def test_whenever_it_is_killed_each_hook_runs_once(guest: Guest, stage: str, del
 
 
 def test_killed_at_every_stage_of_one_event_it_keeps_its_promises(guest: Guest) -> None:
-    """Keeps S22: seven deaths in one story."""
+    """Keeps N7: seven deaths in one story."""
     whole_story(guest, lambda _: guest.kill())
 
     assert Counter(guest.lines) == ONCE

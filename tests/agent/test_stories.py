@@ -174,7 +174,7 @@ def listen(plan: Plan, knowing: Knowing | None = None) -> Witness:
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("type_", TYPES)
 def test_the_promises_hold_whatever_happens(type_: str, policy: str) -> None:
-    """Keeps S22: hooks run as promised, undo exactly once, approval only when promised."""
+    """Keeps S22 and N7: hooks run as promised, undo exactly once, approval only when promised."""
 
     @given(plan=plans(type_, POLICIES[policy]))
     def story(plan: Plan) -> None:
@@ -189,7 +189,7 @@ def test_the_promises_hold_whatever_happens(type_: str, policy: str) -> None:
 def test_the_promises_hold_before_a_rude_service_of_azures_kind(
     type_: str, knowing: Knowing
 ) -> None:
-    """Keeps S22 and N7: no long poll, slow first answers, empty ones, 429, 410, 500, resets."""
+    """Keeps N7: no long poll, slow first answers, empty ones, 429, 410, 500, resets."""
 
     @given(
         plan=st.sampled_from(list(POLICIES.values())).flatmap(
@@ -259,7 +259,7 @@ HIT: Final = Plan(
     ids=["whole", "called off", "approved elsewhere", "idle", "hit"],
 )
 def test_the_promises_hold_wherever_it_dies(plan: Plan, reboots: bool) -> None:  # noqa: FBT001
-    """Keeps S22: a death before and after each single step that the agent takes."""
+    """Keeps N7: a death before and after each single step that the agent takes."""
     steps = 0
     while listen(dying(plan, steps, reboots=reboots)).deaths:
         steps += 1

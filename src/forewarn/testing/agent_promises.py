@@ -35,13 +35,13 @@ TOUCHING: Final = (Phase.PREPARE, Phase.STARTED)
 
 
 def nothing_is_run_for_a_neighbor(seen: Witness) -> None:
-    """S22: an event that is for other VMs only is none of ours."""
+    """N7: an event that is for other VMs only is none of ours."""
     for one in seen.begun:
         assert one.event_id in seen.versions, "a hook was run for a neighbor's event"
 
 
 def prepare_is_begun_only_for_what_is_ahead(seen: Witness) -> None:
-    """S22: not once it has started or is gone, as far as the agent could know."""
+    """N7: not once it has started or is gone, as far as the agent could know."""
     for one in seen.begun:
         if one.phase is Phase.PREPARE:
             assert one.event is not None, "prepare was begun for an event that is gone"
@@ -49,7 +49,7 @@ def prepare_is_begun_only_for_what_is_ahead(seen: Witness) -> None:
 
 
 def started_is_begun_only_for_what_has_started(seen: Witness) -> None:
-    """S22: and is there."""
+    """N7: and is there."""
     for one in seen.begun:
         if one.phase is Phase.STARTED:
             assert one.event is not None, "started was begun for an event that is gone"
@@ -57,14 +57,14 @@ def started_is_begun_only_for_what_has_started(seen: Witness) -> None:
 
 
 def undo_is_begun_only_for_what_is_gone(seen: Witness) -> None:
-    """S22: completed, or called off."""
+    """N7: completed, or called off."""
     for one in seen.begun:
         if one.phase is Phase.UNDO:
             assert one.event is None, "undo was begun for an event that is there"
 
 
 def hooks_run_one_after_another_in_their_order(seen: Witness) -> None:
-    """S22: of one event, never two at a time; and a phase after the one before it."""
+    """N7: of one event, never two at a time; and a phase after the one before it."""
     for one in seen.begun:
         assert not any(map(one.is_next_to, one.going)), "two hooks of one event at a time"
         if one.number > 0:
@@ -81,7 +81,7 @@ def hooks_run_one_after_another_in_their_order(seen: Witness) -> None:
 
 
 def each_hook_runs_to_its_end_once(seen: Witness) -> None:
-    """S22: again only if it was cut off, or prepared a boot of the VM that is no more."""
+    """N7: again only if it was cut off, or prepared a boot of the VM that is no more."""
     for event_id in seen.ids:
         for phase in Phase:
             for number, _ in enumerate(seen.plan.hooks.get(phase, ())):
@@ -108,7 +108,7 @@ def _was_killed(run: SimulatedRun) -> bool:
 
 
 def undo_follows_only_what_was_begun(seen: Witness) -> None:
-    """S22: where nothing was begun, or all said that there was nothing to do, there is nothing to undo."""
+    """N7: where nothing was begun, or all said that there was nothing to do, there is nothing to undo."""
     for event_id in seen.ids:
         undone = seen.of(event_id, Phase.UNDO)
         begun = list(seen.touching(event_id))
@@ -119,7 +119,7 @@ def undo_follows_only_what_was_begun(seen: Witness) -> None:
 
 
 def undo_waits_for_other_events_of_this_vm(seen: Witness) -> None:
-    """S22: a VM that leaves again at once does not come back before."""
+    """N7: a VM that leaves again at once does not come back before."""
     for one in seen.begun:
         is_first = one.phase is Phase.UNDO and one.number == 0 and one.attempt == 1
         if is_first and seen.plan.undo_waits:
@@ -129,7 +129,7 @@ def undo_waits_for_other_events_of_this_vm(seen: Witness) -> None:
 
 
 def prepare_waits_for_an_undo_that_has_begun(seen: Witness) -> None:
-    """S22: for half its notice at most, so that the one does not undo what the other prepares."""
+    """N7: for half its notice at most, so that the one does not undo what the other prepares."""
     for one in seen.begun:
         if one.phase is Phase.PREPARE and seen.plan.undo_waits:
             undoing = any(_phase(other) is Phase.UNDO for other in one.going)
@@ -147,7 +147,7 @@ def _phase(run: SimulatedRun) -> Phase:
 
 
 def a_hook_is_told_the_truth(seen: Witness) -> None:
-    """S22: of the event as it was read last, and by when it is stopped."""
+    """N7: of the event as it was read last, and by when it is stopped."""
     for one in seen.begun:
         said = dict(one.run.environment)
         assert said.pop("EVENT_DEADLINE") == _spelled(_deadline(seen, one)), "another deadline"
@@ -196,7 +196,7 @@ def _deadline(seen: Witness, one: Begun) -> datetime:
 
 
 def nothing_is_begun_at_the_last_moment(seen: Witness) -> None:
-    """S22: a hook of `prepare` has time before NotBefore, or its event is held."""
+    """N7: a hook of `prepare` has time before NotBefore, or its event is held."""
     for one in seen.begun:
         if one.phase is Phase.PREPARE and one.event is not None and one.event.not_before:
             at, not_before = one.run.began, one.event.not_before
@@ -204,7 +204,7 @@ def nothing_is_begun_at_the_last_moment(seen: Witness) -> None:
 
 
 def a_hook_that_prepares_is_over_before_its_event_may_start(seen: Witness) -> None:
-    """S22: it is asked to end, then killed, before NotBefore; if there is an agent to do so."""
+    """N7: it is asked to end, then killed, before NotBefore; if there is an agent to do so."""
     for one in seen.begun:
         if one.phase is not Phase.PREPARE:
             continue
@@ -215,7 +215,7 @@ def a_hook_that_prepares_is_over_before_its_event_may_start(seen: Witness) -> No
 
 
 def a_hook_takes_no_longer_than_its_limit(seen: Witness) -> None:
-    """S22: its own, or ten minutes."""
+    """N7: its own, or ten minutes."""
     for one in seen.begun:
         limit = seen.plan.hooks[one.phase][one.number].limit
         if one.run.ended is None and seen.unhindered is not None and limit is not None:
@@ -224,7 +224,7 @@ def a_hook_takes_no_longer_than_its_limit(seen: Witness) -> None:
 
 
 def a_hook_is_stopped_only_for_a_reason(seen: Witness) -> None:
-    """S22: its time is over, or its event is gone; and it is asked before it is killed."""
+    """N7: its time is over, or its event is gone; and it is asked before it is killed."""
     for one in seen.begun:
         if not one.run.signals:
             continue
@@ -241,7 +241,7 @@ def a_hook_is_stopped_only_for_a_reason(seen: Witness) -> None:
 
 
 def an_event_is_approved_only_when_that_was_promised(seen: Witness) -> None:
-    """S22: as the rule has it, and never once it has started or is gone."""
+    """N7: as the rule has it, and never once it has started or is gone."""
     for one in seen.asked:
         assert one.seen is not None, "approved what is gone, or is a neighbor's"
         assert not one.seen.has_started, "approved what has started"
@@ -285,7 +285,7 @@ def _holds(condition: Condition, event: Event, asked: Asked) -> bool:
 
 
 def an_approval_that_was_promised_comes(seen: Witness) -> None:
-    """S22: once nothing hinders the agent."""
+    """N7: once nothing hinders the agent."""
     if not seen.is_quiet:
         return
     for event in seen.document.values():
@@ -296,7 +296,7 @@ def an_approval_that_was_promised_comes(seen: Witness) -> None:
 
 
 def the_owner_is_told_of_a_hook_that_failed(seen: Witness) -> None:
-    """S22: under `alert`, once for each event that is held by it."""
+    """N7: under `alert`, once for each event that is held by it."""
     alerts = [news for news in seen.told if news.kind.value == "alert"]
     for news in alerts:
         assert seen.plan.rule.on_failure is OnFailure.ALERT, "nobody asked for an alert"
@@ -309,7 +309,7 @@ def the_owner_is_told_of_a_hook_that_failed(seen: Witness) -> None:
 
 
 def hooks_are_begun_when_they_should(seen: Witness) -> None:
-    """S22: once nothing hinders the agent."""
+    """N7: once nothing hinders the agent."""
     if not seen.is_quiet:
         return
     for event in seen.document.values():
@@ -344,7 +344,7 @@ def _started_are_begun(seen: Witness, event: Event) -> None:
 
 
 def what_was_done_is_undone(seen: Witness) -> None:
-    """S22: at the end of the story, once for each event for which anything was done."""
+    """N7: at the end of the story, once for each event for which anything was done."""
     for event_id in seen.ids:
         begun = list(seen.touching(event_id))
         if all(one.run.code == NOTHING for one in begun):

@@ -69,7 +69,7 @@ class RunsContract(ABC):
         assert runs.look(RUN) == Over(0)
 
     def test_a_run_outlives_the_agent(self) -> None:
-        """Keeps S22: the next one knows of it, and ends it."""
+        """Keeps N7: the next one knows of it, and ends it."""
         self.runs().begin(RUN, self.hanging(Obedience.ENDS), {})
         self.until_it_listens()
         later = self.runs()
