@@ -70,14 +70,17 @@ def hooks_run_one_after_another_in_their_order(seen: Witness) -> None:
         if one.number > 0:
             before = seen.of(one.event_id, one.phase, one.number - 1)
             ended = [other.run.ended for other in before]
-            is_after = any(at is not None and at <= one.run.began for at in ended)
-            # What was about to begin when the VM went down may never have run.
-            is_lost = not before and one.boot > seen.first_boot[one.event_id]
-            assert is_after or is_lost, "not in their order"
+            is_over = any(at is not None and at <= one.run.began for at in ended)
+            assert is_over or _went_down_instead(seen, one), "not in their order"
     for event_id in seen.ids:
         phases = [one.phase for one in seen.begun if one.event_id == event_id]
         places = [list(Phase).index(phase) for phase in phases]
         assert places == sorted(places), "a phase came before the one before it"
+
+
+def _went_down_instead(seen: Witness, one: Begun) -> bool:
+    """Whether the VM may have gone down when the hook before this one was to begin."""
+    return one.phase is Phase.STARTED and one.boot > seen.first_started[one.event_id][0]
 
 
 def each_hook_runs_to_its_end_once(seen: Witness) -> None:
