@@ -55,6 +55,7 @@ cases = st.builds(
     is_over=st.booleans(),
     approved=instants,
     refused=st.none() | texts,
+    prepared=instants,
 )
 
 

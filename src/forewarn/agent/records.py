@@ -48,7 +48,7 @@ def load_case(content: bytes) -> Case:
             is_over=record["is_over"],
             approved=_load_instant(record["approved"]),
             refused=record["refused"],
-            prepared=_load_instant(record.get("prepared")),
+            prepared=_load_instant(record["prepared"]),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise Malformed(f"not a case of the agent: {error!r}") from error
