@@ -94,7 +94,7 @@ def test_what_looks_like_a_hook_and_is_none_is_warned_of(
     assert caplog.messages[3].endswith("it points to nothing")
 
 
-def test_a_directory_that_is_not_there_is_warned_of_unless_commands_do_without_it(
+def test_a_directory_that_somebody_named_and_that_is_not_there_is_warned_of(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     commands = (Command(Phase.PREPARE, Hook("50-all", ("true",))),)

@@ -138,7 +138,8 @@ def test_a_process_that_dies_after_any_step_is_followed_by_one_that_finishes_it_
     wait_until(lambda: feelings.impacts(fabric, order) == 1)
     lost = feelings.count("web-0", STOPPED)
     assert lost == (0 if impact is EventType.FREEZE else 1)
-    assert feelings.count("web-0", SUSPENDED) == feelings.count("web-0", RESUMED)
+    # It is told a moment after it happened.
+    wait_until(lambda: feelings.count("web-0", SUSPENDED) == feelings.count("web-0", RESUMED))
 
 
 def test_what_was_done_before_a_restart_is_not_done_again(

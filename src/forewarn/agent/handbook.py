@@ -35,11 +35,11 @@ class FileHandbook:
     def warn(self) -> None:
         """Tell of all that is in the directory as if it were run, and is not: its owner relies on it."""
         directory = self._settings.hooks
-        if not directory.is_dir() and not (directory == HOOKS and self._settings.commands):
-            _log.warning(
-                "there is no directory %s, and so no hook of it is run: make it, or have `hooks` name another",
-                directory,
-            )
+        if not directory.is_dir():
+            # Where nobody named one, there need be none.
+            level = logging.INFO if directory == HOOKS else logging.WARNING
+            what = "there is no directory %s, and so no hook of it is run: make it, or have `hooks` name another"
+            _log.log(level, what, directory)
         for warning in _misplaced(directory):
             _log.warning("%s", warning)
         for phase in Phase:
