@@ -38,6 +38,8 @@ HASTE: Final = Patience(
     again=timedelta(milliseconds=50),
     survey=timedelta(milliseconds=500),
 )
+# Within which a host tells what happened there.
+TOLD_SECONDS: Final = 0.5
 PATIENCE_SECONDS: Final = 60.0
 
 _STARTED: Final = libvirt.VIR_DOMAIN_EVENT_STARTED
@@ -106,6 +108,10 @@ class Feelings:
 
     def impacts(self, _: Fabric, order: Order) -> int:
         """How often a machine felt what an order is about, for the contract."""
+        # It is told a moment after it happened.
+        until = time.monotonic() + TOLD_SECONDS
+        while time.monotonic() < until and not self.count(order.machine, FELT_BY[order.impact]):
+            time.sleep(0.01)  # noqa: TID251 - what is waited for happens in real time
         return self.count(order.machine, FELT_BY[order.impact])
 
     def _hear(self, _connection: object, domain: Any, event: int, *_: object) -> None:  # noqa: ANN401
