@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+from bench.measuring import KB, processor_seconds, resident_bytes
 from forewarn.client import Pace
 from forewarn.testing.plain_azure import PlainAzure
 from forewarn.testing.scheduled_events import ScheduledEvents, emulated
@@ -40,10 +41,10 @@ def _measured(
     with tempfile.TemporaryDirectory() as home, _agent(url, Path(home)) as (agent, fifo):
         # Until the agent knows what the service can do.
         time.sleep(2 * Pace().trial.total_seconds())
-        before = _processor_seconds(agent)
+        before = processor_seconds(agent)
         time.sleep(idle_seconds)
-        share = (_processor_seconds(agent) - before) / idle_seconds
-        rss = _rss_mb(agent)
+        share = (processor_seconds(agent) - before) / idle_seconds
+        rss = resident_bytes(agent) / KB / KB
         state = Path(home) / "state" / "cases"
         found = [_noticed(events, fifo, state, number / rounds) for number in range(rounds)]
     return {"notice_ms": 1000 * max(found), "idle_mb": rss, "idle_core_percent": 100 * share}
@@ -88,15 +89,3 @@ def _noticed(events: ScheduledEvents, fifo: int, state: Path, phase: float) -> f
         assert time.monotonic() < until, "it was never undone"
         time.sleep(0.01)
     return took
-
-
-def _processor_seconds(pid: int) -> float:
-    """Of all its threads, to the nanosecond."""
-    tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
-    return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
-
-
-def _rss_mb(pid: int) -> float:
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    (line,) = (line for line in lines if line.startswith("VmRSS:"))
-    return int(line.split()[1]) / 1024

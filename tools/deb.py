@@ -10,7 +10,6 @@ import argparse
 import gzip
 import hashlib
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -21,12 +20,14 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-SOURCE: Final = ROOT / "src" / "forewarn"
+# No environment is needed to build it.
+sys.path.insert(0, str(ROOT / "src"))
+
+from forewarn import __version__  # noqa: E402 - see above
+from forewarn.agent import shipping  # noqa: E402
+
 PACKAGING: Final = ROOT / "packaging"
 NAME: Final = "forewarn-agent"
-# What the agent imports; an import contract keeps it so, and a test runs it.
-MODULES: Final = ("__init__.py", "errors.py", "systemd.py")
-ROOMS: Final = ("client", "tables", "agent")
 CONFFILES: Final = ("/etc/forewarn/agent.toml", "/etc/forewarn/hooks.d/README")
 PHASES: Final = ("prepare", "started", "undo")
 MAINTAINER: Final = "The forewarn authors <forewarn@localhost>"
@@ -48,9 +49,7 @@ def main() -> int:
 
 def version() -> str:
     """The sources' version."""
-    found = re.search(r'__version__ = "([^"]+)"', (SOURCE / "__init__.py").read_text("utf-8"))
-    assert found is not None, "src/forewarn/__init__.py has the version"
-    return found[1]
+    return __version__
 
 
 def source_date() -> int:
@@ -92,9 +91,8 @@ def build(into: Path, package_version: str, date: int) -> Path:
 def fill(root: Path, package_version: str, date: int) -> None:
     """Put the package's files in their places."""
     library = root / "usr/lib/forewarn-agent/forewarn"
-    rooms = [file for room in ROOMS for file in (SOURCE / room).rglob("*.py")]
-    for file in (*(SOURCE / module for module in MODULES), *sorted(rooms)):
-        put(file, library / file.relative_to(SOURCE))
+    for module in shipping.shipped():
+        put(shipping.SOURCE / module, library / module)
     own = PACKAGING / "deb"
     put(own / NAME, root / "usr/bin" / NAME, mode=0o755)
     put(PACKAGING / f"{NAME}.service", root / "lib/systemd/system" / f"{NAME}.service")

@@ -115,7 +115,8 @@ def test_everything_is_in_its_place_and_roots(package: Path) -> None:
         assert rights[file] == "-rw-r--r--"
     modules = [name for name in rights if name.startswith("/usr/lib/forewarn-agent/forewarn/")]
     tops = {name.split("/")[5] for name in modules}
-    assert tops == {"", "__init__.py", "errors.py", "systemd.py", "client", "tables", "agent"}
+    own = {"__init__.py", "errors.py", "statuses.py", "systemd.py", "client", "tables", "agent"}
+    assert tops == {"", *own}
     assert not [name for name in rights if "__pycache__" in name or name.endswith(".pyc")]
 
 

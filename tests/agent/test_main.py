@@ -20,9 +20,10 @@ import pytest
 
 import forewarn
 from forewarn.agent import running
-from forewarn.agent.main import STATUS_OF, main
+from forewarn.agent.main import main
 from forewarn.cli import main as cli
-from forewarn.errors import Unavailable
+from forewarn.errors import Malformed, Unavailable
+from forewarn.statuses import STATUS_OF
 from forewarn.testing.scheduled_events import ScheduledEvents
 
 SOURCE: Final = str(Path(forewarn.__file__).parents[1])
@@ -106,7 +107,7 @@ def answering(body: bytes, status: int = 200) -> Iterator[str]:
 
 
 def test_statuses_are_those_of_forewarn() -> None:
-    assert dict(STATUS_OF) == dict(cli.STATUS_OF)
+    assert main(["nonsense"]) == cli.main(["nonsense"]) == STATUS_OF[Malformed] == 2
 
 
 @pytest.mark.parametrize("words", [[], ["run"], ["test"], ["explain"], ["status"], ["approve"]])

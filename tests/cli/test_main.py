@@ -23,8 +23,9 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from forewarn.cli.connection import Connection
-from forewarn.cli.main import STATUS_OF, build, main
+from forewarn.cli.main import build, main
 from forewarn.errors import ForewarnError, Malformed, Refused, Unavailable
+from forewarn.statuses import STATUS_OF
 from forewarn.testing.authorities import local_tls
 
 TOKEN = "right"

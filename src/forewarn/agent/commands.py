@@ -27,8 +27,8 @@ from forewarn.agent.settings import Settings, load_settings
 from forewarn.agent.wording import a
 from forewarn.client import Client, Event
 from forewarn.errors import Malformed, Refused, Unavailable, Unknown, Unsuccessful
+from forewarn.statuses import INTERRUPTED
 
-INTERRUPTED: Final = 130
 # Whoever types a command waits for it.
 _WITHIN: Final = timedelta(seconds=10)
 _NAME_WITHIN: Final = timedelta(seconds=3)

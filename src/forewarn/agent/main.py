@@ -20,31 +20,10 @@ from forewarn import __version__
 from forewarn.agent import running
 from forewarn.agent.imagining import parse_source, parse_type
 from forewarn.agent.settings import FILE, load_settings
-from forewarn.errors import (
-    Conflict,
-    ForewarnError,
-    Malformed,
-    Refused,
-    Unavailable,
-    Unfinished,
-    Unknown,
-    Unsuccessful,
-)
+from forewarn.errors import ForewarnError, Malformed
+from forewarn.statuses import INTERRUPTED, READER_GONE, STATUS_OF, status_of
 from forewarn.tables.durations import parse_duration
 from forewarn.tables.reading import Faulty
-
-# The most special first: Unknown is also Refused.
-STATUS_OF: Final[Mapping[type[ForewarnError], int]] = {
-    Malformed: 2,
-    Unknown: 4,
-    Refused: 3,
-    Conflict: 5,
-    Unavailable: 6,
-    Unsuccessful: 7,
-    Unfinished: 8,
-}
-INTERRUPTED: Final = 130
-READER_GONE: Final = 141
 
 _DESCRIPTION: Final = """\
 Runs this VM's hooks before a scheduled event, approves it, and undoes afterwards.
@@ -129,8 +108,7 @@ def main(arguments: Sequence[str] | None = None, *, prog: str = "forewarn agent"
         count = str(error).count("\n") + 1
         return _complain(prog, "1 error" if count == 1 else f"{count} errors", STATUS_OF[Malformed])
     except ForewarnError as error:
-        families = (code for family, code in STATUS_OF.items() if isinstance(error, family))
-        return _complain(prog, str(error), next(families))
+        return _complain(prog, str(error), status_of(error))
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:

@@ -21,6 +21,7 @@ from forewarn.agent.hooks import Hook, Phase
 from forewarn.agent.loop import Bell
 from forewarn.agent.rules import Peers, Rule, Verdict
 from forewarn.agent.runs import ProcessRuns
+from forewarn.agent.strangers import Strangers
 from forewarn.agent.wording import a, failure, length
 from forewarn.client.documents import STARTED, Event
 from forewarn.errors import ForewarnError
@@ -75,13 +76,6 @@ class _NoApprovals:
         return iter(())
 
 
-class _Nobody:
-    """Nobody is asked whether they are ready for what does not exist."""
-
-    def peers(self, event: Event, rule: Rule) -> Peers:  # noqa: ARG002 - whatever it is
-        return Peers()
-
-
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """How a rehearsal went."""
@@ -132,7 +126,7 @@ class Rehearsal:
             casebook=self._witness,
             runs=ProcessRuns(directory, environment, self._bell.ring),
             approvals=_NoApprovals(),
-            neighborhood=_Nobody(),
+            neighborhood=Strangers(),
             tell=lambda _: None,
         )
 

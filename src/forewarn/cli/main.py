@@ -21,30 +21,9 @@ from cyclopts.completion.detect import ShellDetectionError
 from forewarn import __version__
 from forewarn.cli.options import CONNECTION_OPTIONS
 from forewarn.cli.tables import abandon_output, print_line, writing
-from forewarn.errors import (
-    Conflict,
-    ForewarnError,
-    Malformed,
-    Refused,
-    Unavailable,
-    Unfinished,
-    Unknown,
-    Unsuccessful,
-)
+from forewarn.errors import ForewarnError, Malformed
+from forewarn.statuses import INTERRUPTED, READER_GONE, STATUS_OF, status_of
 from forewarn.tables.reading import Faulty
-
-# The most special first: Unknown is also Refused.
-STATUS_OF: Final[Mapping[type[ForewarnError], int]] = {
-    Malformed: 2,
-    Unknown: 4,
-    Refused: 3,
-    Conflict: 5,
-    Unavailable: 6,
-    Unsuccessful: 7,
-    Unfinished: 8,
-}
-INTERRUPTED: Final = 130
-READER_GONE: Final = 141
 
 HELP: Final = """\
 Fair warning for every virtual machine before something happens to it.
@@ -106,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         errors = "1 error" if count == 1 else f"{count} errors"
         return _complain(f"{errors}, nothing was changed", STATUS_OF[Malformed])
     except ForewarnError as error:
-        return _complain(str(error), _status(error))
+        return _complain(str(error), status_of(error))
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
@@ -236,10 +215,6 @@ def _shown(default: object) -> str | None:
     if isinstance(default, Enum):
         return default.name.lower().replace("_", "-")
     return str(default) if default else None
-
-
-def _status(error: ForewarnError) -> int:
-    return next(status for family, status in STATUS_OF.items() if isinstance(error, family))
 
 
 def _complaint(error: CycloptsError) -> str:

@@ -8,20 +8,18 @@ as systemd would: the agent is asked to stop, the disk is let go of, and then it
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-import forewarn
+from forewarn.agent import shipping
 from forewarn.testing import debian
 from forewarn.testing.guests import BUSYBOX, guest
 
-_SOURCE: Final = Path(forewarn.__file__).parents[1]
 MKE2FS: Final = "/usr/sbin/mke2fs"
 SYSTEM: Final = "vda"
 OWN: Final = "vdb"
@@ -75,10 +73,10 @@ def system_disk(directory: Path) -> Path:
 def own_disk(file: Path, config: str, hooks: Mapping[str, str]) -> Path:
     """A disk with the agent of this source; hooks are scripts by their place, as `prepare/10-drain`."""
     with tempfile.TemporaryDirectory() as tree:
-        for module in shipped():
-            copy = Path(tree, module)
+        for module in shipping.shipped():
+            copy = Path(tree, "forewarn", module)
             copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(_SOURCE / module, copy)
+            shutil.copy(shipping.SOURCE / module, copy)
         Path(tree, "agent.toml").write_text(config, encoding="utf-8")
         for place, script in hooks.items():
             hook = Path(tree, "hooks.d", place)
@@ -87,34 +85,6 @@ def own_disk(file: Path, config: str, hooks: Mapping[str, str]) -> Path:
             hook.chmod(0o755)
         _format(Path(tree), file, 16)
     return file
-
-
-def shipped() -> Sequence[Path]:
-    """The agent's modules, and those of ours that they import: what goes into VMs."""
-    found: set[Path] = set()
-    new = {path.relative_to(_SOURCE) for path in (_SOURCE / "forewarn/agent").rglob("*.py")}
-    while new:
-        found |= new
-        new = {other for module in new for other in _imported(module)} - found
-    return sorted(found)
-
-
-def _imported(module: Path) -> Iterator[Path]:
-    """The modules of ours that one imports, with the packages that they are in."""
-    names: set[str] = set()
-    for node in ast.walk(ast.parse((_SOURCE / module).read_bytes())):
-        if isinstance(node, ast.Import):
-            names |= {each.name for each in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            # What is imported from a package may be a module of it.
-            names |= {node.module, *(f"{node.module}.{each.name}" for each in node.names)}
-    for name in names:
-        parts = name.split(".")
-        for length in range(1, len(parts) + 1) if parts[0] == "forewarn" else ():
-            path = Path(*parts[:length])
-            for file in (path.with_suffix(".py"), path / "__init__.py"):
-                if (_SOURCE / file).exists():
-                    yield file
 
 
 def _lay_system(tree: Path) -> None:

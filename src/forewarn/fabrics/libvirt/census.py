@@ -91,9 +91,7 @@ def count(residents: Iterable[tuple[HostName, Resident]], default_enabling: Enab
     settings: dict[ScopeId, Lodger] = {}
     left_out: list[str] = []
     # libvirt lists them in any order, and nobody's place may depend on that.
-    for host, resident in sorted(
-        residents, key=lambda found: (found[1].description.name, found[0])
-    ):
+    for host, resident in sorted(residents, key=lambda each: (each[1].description.name, each[0])):
         name = resident.description.name
         try:
             lodger = _lodger(resident, host, default_enabling)
