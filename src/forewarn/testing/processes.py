@@ -209,8 +209,8 @@ class ServiceProcess:
         return self._wait()
 
     def kill(self) -> None:
-        """`kill -9`, at whatever it is doing."""
-        if self._process is not None and self._process.poll() is None:
+        """`kill -9`, at whatever it is doing; it may be dead already."""
+        if self._process is not None:
             self.signal(signal.SIGKILL)
             self._wait()
 
