@@ -57,7 +57,8 @@ def enrolled(ledger: Ledger, scope: Scope, origin: Origin = Origin.FILE) -> Ledg
 
 
 def amended(ledger: Ledger, policies: OwnerPolicies, kept: str | None = None) -> Decision:
-    return rosters.amend_policies(ledger, policies, OWNER, NOON, kept)
+    keep = str if kept is None else lambda _: kept
+    return rosters.amend_policies(ledger, policies, OWNER, NOON, keep)
 
 
 def removed(ledger: Ledger, name: str) -> Decision:
@@ -208,7 +209,7 @@ def test_the_journal_says_what_the_owner_changed() -> None:
 def test_what_owners_set_and_keep_outlives_the_file_being_read_again() -> None:
     """keeps S19."""
     ledger = amended(FILE, SAID, KEPT).ledger
-    ledger = rosters.keep(ledger, "A", KEPT, OWNER, NOON).ledger
+    ledger = rosters.keep(ledger, "A", lambda _: KEPT, OWNER, NOON).ledger
     moved = replace(SET.machines[0], host=HostName("host-9"))
 
     again = enrolled(ledger, replace(SET, machines=(moved, SET.machines[1]), location="west"))
@@ -220,16 +221,16 @@ def test_what_owners_set_and_keep_outlives_the_file_being_read_again() -> None:
 
 
 def test_a_text_is_kept_for_a_machine_or_for_its_scope() -> None:
-    of_machine = rosters.keep(FILE, "b", KEPT, OWNER, NOON)
-    of_scope = rosters.keep(FILE, None, KEPT, OWNER, NOON)
+    of_machine = rosters.keep(FILE, "b", lambda _: KEPT, OWNER, NOON)
+    of_scope = rosters.keep(FILE, None, lambda _: KEPT, OWNER, NOON)
 
     assert [m.kept for m in of_machine.ledger.scope.machines] == ["", KEPT]
     assert notes(of_machine) == ["the owner changed what is kept for b"]
     assert of_scope.ledger.scope.kept == KEPT
-    again = rosters.keep(of_machine.ledger, "b", KEPT, OWNER, NOON)
+    again = rosters.keep(of_machine.ledger, "b", lambda _: KEPT, OWNER, NOON)
     assert again == Decision(of_machine.ledger)
     with pytest.raises(Unknown, match="no VM c in scope default/set"):
-        rosters.keep(FILE, "c", KEPT, OWNER, NOON)
+        rosters.keep(FILE, "c", lambda _: KEPT, OWNER, NOON)
 
 
 # -- declared one by one -----------------------------------------------------------------

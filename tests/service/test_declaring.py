@@ -145,7 +145,7 @@ def test_a_file_that_is_read_again_leaves_what_the_api_declared() -> None:
     world = World(WEB)
     declare(world, DB)
     world.parts.registrar.amend_policies(
-        WEB.id, lambda said: replace(said, approve_reboot=True), OPERATOR, "{}"
+        WEB.id, lambda said: replace(said, approve_reboot=True), OPERATOR, lambda _: "{}"
     )
 
     assert world.declare(WEB) == ()
@@ -275,14 +275,24 @@ def test_a_scope_is_withdrawn_and_a_machine_removed_by_who_declared_it() -> None
         registrar.withdraw(ScopeId("rg1/nowhere"), Origin.API, OPERATOR)
 
 
-def test_a_text_is_kept_for_an_owner() -> None:
+def test_what_is_kept_for_an_owner_is_made_of_what_is_kept_when_it_is_written() -> None:
+    """Keeps S19: of two owners at once, neither takes away what the other sent."""
     world = World(WEB)
+    registrar = world.parts.registrar
+    registrar.keep(WEB.id, "web-1", lambda kept: kept + "a", OPERATOR)
+    tries: list[str] = []
 
-    world.parts.registrar.keep(WEB.id, "web-1", '{"a":1}', OPERATOR)
+    def change(kept: str) -> str:
+        tries.append(kept)
+        if len(tries) == 1:
+            registrar.keep(WEB.id, "web-1", lambda found: found + "b", OPERATOR)
+        return kept + "c"
+
+    registrar.keep(WEB.id, "web-1", change, OPERATOR)
 
     machine = world.parts.books.load(WEB.id).scope.machine("web-1")
     assert machine is not None
-    assert machine.kept == '{"a":1}'
+    assert machine.kept == "abc"
 
 
 # -- operating ---------------------------------------------------------------------------

@@ -9,7 +9,7 @@ goes on should it come back.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -169,14 +169,18 @@ def cede(ledger: Ledger, claimed: frozenset[str], actor: Actor, now: datetime) -
 
 
 def amend_policies(
-    ledger: Ledger, policies: OwnerPolicies, actor: Actor, now: datetime, kept: str | None = None
+    ledger: Ledger,
+    policies: OwnerPolicies,
+    actor: Actor,
+    now: datetime,
+    change: Callable[[str], str] = str,
 ) -> Decision:
     """The ledger with what its owner set, whoever declared the scope; it concerns events to come.
 
-    `kept` replaces what is kept for the owner; None leaves it. Raises: Refused.
+    `change` makes what is to be kept for the owner of what is kept. Raises: Refused.
     """
     before = ledger.scope
-    scope = replace(before, owner=policies, kept=before.kept if kept is None else kept)
+    scope = replace(before, owner=policies, kept=change(before.kept))
     scopes.check_owner(scope)
     if scope == before:
         return Decision(ledger)
@@ -185,15 +189,17 @@ def amend_policies(
     return ledgers.note(replace(ledger, scope=scope), What.ROSTER, actor, now, None, text)
 
 
-def keep(ledger: Ledger, name: str | None, text: str, actor: Actor, now: datetime) -> Decision:
-    """Keep a text for the owner of a machine, or of the scope (None). Raises: Unknown."""
+def keep(
+    ledger: Ledger, name: str | None, change: Callable[[str], str], actor: Actor, now: datetime
+) -> Decision:
+    """Change what is kept for the owner of a machine, or of the scope (None). Raises: Unknown."""
     scope = ledger.scope
     if name is None:
-        return amend_policies(ledger, scope.owner, actor, now, text)
+        return amend_policies(ledger, scope.owner, actor, now, change)
     machine = _machine(scope, name)
-    if machine.kept == text:
+    kept = replace(machine, kept=change(machine.kept))
+    if kept == machine:
         return Decision(ledger)
-    kept = replace(machine, kept=text)
     machines = tuple(kept if m is machine else m for m in scope.machines)
     after = replace(ledger, scope=replace(scope, machines=machines))
     note = f"the owner changed what is kept for {machine.name}"

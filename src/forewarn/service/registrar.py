@@ -113,25 +113,30 @@ class Registrar:
         scope: ScopeId,
         change: Callable[[OwnerPolicies], OwnerPolicies],
         actor: Actor,
-        kept: str | None = None,
+        keep: Callable[[str], str] = str,
     ) -> Ledger:
-        """Set what a scope's owner may set, and what is kept for the owner (None: as it is).
+        """Set what a scope's owner may set, and what is kept for the owner.
 
-        `change` may be called several times. Raises: Unknown, Refused, Unavailable.
+        Both may be called several times. Raises: Unknown, Refused, Unavailable.
         """
         now = self.clock.now()
         return self.books.amend(
             scope,
             lambda ledger: rosters.amend_policies(
-                ledger, change(ledger.scope.owner), actor, now, kept
+                ledger, change(ledger.scope.owner), actor, now, keep
             ),
         )
 
-    def keep(self, scope: ScopeId, machine: str | None, text: str, actor: Actor) -> Ledger:
-        """Keep a text for the owner of a machine, or of the scope. Raises: Unknown, Unavailable."""
+    def keep(
+        self, scope: ScopeId, machine: str | None, change: Callable[[str], str], actor: Actor
+    ) -> Ledger:
+        """Change what is kept for the owner of a machine, or of the scope.
+
+        `change` may be called several times. Raises: Unknown, Unavailable.
+        """
         now = self.clock.now()
         return self.books.amend(
-            scope, lambda ledger: rosters.keep(ledger, machine, text, actor, now)
+            scope, lambda ledger: rosters.keep(ledger, machine, change, actor, now)
         )
 
     def _redeclare(

@@ -116,8 +116,13 @@ def _declared(parts: ArmParts, call: Call, name: str, wanted: Wanted) -> Ledger:
 def _amended(parts: ArmParts, call: Call, ledger: Ledger, wanted: Wanted) -> Ledger:
     scope = ledger.scope
     arm_declaring.refuse_changes(scope, wanted)
-    kept = arm_kept.keep(scope.kept, wanted.sent, OURS_OF_A_SET)
-    ledger = arm_declaring.amend_policies(parts, ledger, wanted, call.actor, kept)
+    ledger = arm_declaring.amend_policies(
+        parts,
+        ledger,
+        wanted,
+        call.actor,
+        lambda kept: arm_kept.keep(kept, wanted.sent, OURS_OF_A_SET),
+    )
     count = _count(wanted, scope.update_domains)
     if count == scope.update_domains:
         return ledger

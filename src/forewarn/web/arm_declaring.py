@@ -70,17 +70,21 @@ def amend_scope(
 
 
 def amend_policies(
-    parts: ArmParts, ledger: Ledger, wanted: Wanted, actor: Actor, kept: str | None = None
+    parts: ArmParts,
+    ledger: Ledger,
+    wanted: Wanted,
+    actor: Actor,
+    keep: Callable[[str], str] = str,
 ) -> Ledger:
     """Set what a scope's owner wants to be in force, and what is kept for the owner.
 
     Raises: Refused, Unavailable.
     """
     scope = ledger.scope
-    if wanted.policies(scope) == scope.owner and kept in (None, scope.kept):
+    if wanted.policies(scope) == scope.owner and keep(scope.kept) == scope.kept:
         return ledger
     return parts.registrar.amend_policies(
-        scope.id, lambda owner: wanted.policies(replace(scope, owner=owner)), actor, kept
+        scope.id, lambda owner: wanted.policies(replace(scope, owner=owner)), actor, keep
     )
 
 
@@ -125,8 +129,12 @@ def amended(machine: Machine, wanted: Wanted) -> Machine:
         addresses=machine.addresses if wanted.addresses is None else wanted.addresses,
         host=host,
         update_domain=machine.update_domain if ours.update_domain is None else ours.update_domain,
-        kept=arm_kept.keep(machine.kept, wanted.sent, OURS_OF_A_MACHINE),
+        kept=_kept(machine.kept, wanted),
     )
+
+
+def _kept(kept: str, wanted: Wanted) -> str:
+    return arm_kept.keep(kept, wanted.sent, OURS_OF_A_MACHINE)
 
 
 def settled(machine: Machine, wanted: Wanted) -> frozenset[MachineName]:
@@ -150,7 +158,9 @@ def amend_machine(
             actor,
         )
     if changed.kept != machine.kept:
-        return parts.registrar.keep(ledger.scope.id, machine.name, changed.kept, actor)
+        return parts.registrar.keep(
+            ledger.scope.id, machine.name, lambda kept: _kept(kept, wanted), actor
+        )
     return ledger
 
 

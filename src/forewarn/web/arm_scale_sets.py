@@ -123,13 +123,13 @@ def _delete(parts: ArmParts, call: Call) -> Answer:
     if ledger is None:
         return nothing(HTTPStatus.NO_CONTENT)
     # Said first: whatever happens to the last instance, it is known what was wanted.
-    parts.registrar.keep(ledger.scope.id, None, _marked(ledger.scope.kept), call.actor)
+    parts.registrar.keep(ledger.scope.id, None, _marked, call.actor)
     targets = _targets(parts, ledger, arm.machines(ledger.scope))
     try:
         operation = arm_verbs.begin(parts, call, targets, arm_verbs.DELETE)
     except Refused:
         # It is not to go: its last instance must not take it along one day.
-        parts.registrar.keep(ledger.scope.id, None, ledger.scope.kept, call.actor)
+        parts.registrar.keep(ledger.scope.id, None, _unmarked, call.actor)
         raise
     return accepted(parts, call, operation)
 
@@ -138,6 +138,10 @@ def _marked(kept: str) -> str:
     """What is kept, with the word that the scale set is to go."""
     mark = {"properties": {"forewarn": {"deleting": True}}}
     return json.dumps(arm_kept.overlaid(arm_kept.kept_members(kept), mark))
+
+
+def _unmarked(kept: str) -> str:
+    return arm_kept.keep(kept, {}, [("properties", "forewarn", "deleting")])
 
 
 # -- made and changed ------------------------------------------------------------------------
@@ -189,8 +193,13 @@ def _amended(parts: ArmParts, call: Call, ledger: Ledger, wanted: Wanted) -> Ans
             lambda found: Declaration(_grown(parts, found, wanted, capacity)),
             call.actor,
         )
-    kept = arm_kept.keep(ledger.scope.kept, wanted.sent, OURS_OF_A_SCALE_SET)
-    ledger = arm_declaring.amend_policies(parts, ledger, wanted, call.actor, kept)
+    ledger = arm_declaring.amend_policies(
+        parts,
+        ledger,
+        wanted,
+        call.actor,
+        lambda kept: arm_kept.keep(kept, wanted.sent, OURS_OF_A_SCALE_SET),
+    )
     # As Azure does where nothing else is said: the newest go first.
     going = staying[capacity:]
     if not going:
