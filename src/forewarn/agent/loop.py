@@ -169,8 +169,11 @@ class Loop:
         try:
             wake = agent.turn(self._now())
         except Unavailable as error:
-            _log.error("nothing can be done: %s", error)
-            return self._now() + _RETRY, str(error)
+            trouble = str(error)
+            # It is tried again every second, and told once.
+            if trouble != self._report.trouble:
+                _log.error("nothing can be done until this is mended: %s", trouble)
+            return self._now() + _RETRY, trouble
         self._is_settled = document is not None
         return wake, None
 
