@@ -2,7 +2,8 @@
 # clone: `make clean` removes it all.
 
 PYTHON ?= python3
-WORKERS ?= auto
+# Of tests that run beside each other: one more than there are cores, as many of them wait.
+WORKERS ?= $(shell expr $$(nproc) + 1)
 # How often `make deaths` kills.
 KILLS ?= 300
 # How many guests `make swarm` has.
