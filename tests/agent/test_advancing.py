@@ -180,6 +180,16 @@ def test_undoing_waits_for_other_events_unless_it_has_begun() -> None:
     assert [begin.run for begin in again.begins] == ["E/undo-0-2"]
 
 
+def test_events_are_undone_one_after_another() -> None:
+    waiting = advanced(touched(), sight(5, None, is_undoing=True))
+    begun = advanced(touched(), sight(5, None))
+    again = advanced(begun.case, sight(6, None, {"E/undo-0-1": CutOff()}, is_undoing=True))
+
+    assert waiting.begins == ()
+    # Two that had begun before do not wait for each other for ever.
+    assert [begin.run for begin in again.begins] == ["E/undo-0-2"]
+
+
 def test_preparing_waits_for_an_undoing_for_half_the_notice() -> None:
     assert advanced(opened(), sight(449, is_undoing=True)).begins == ()
     assert advanced(opened(), sight(450, is_undoing=True)).begins != ()

@@ -273,6 +273,10 @@ def test_undoing_waits_until_no_other_event_is_in_hand(desk: Desk) -> None:
     assert "E/undo-0-1" not in desk.begun
     desk.see()
 
+    # One after another.
+    assert desk.begun[2:] == ["E/undo-0-1"]
+    desk.turn(120)
+    desk.turn(120)
     assert desk.begun[2:] == ["E/undo-0-1", "OTHER/undo-0-1"]
 
 

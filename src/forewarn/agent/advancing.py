@@ -41,7 +41,7 @@ class Sight:
     is_read: bool = True
     # Whether the VM has another event in hand, for which undoing must wait.
     is_elsewhere: bool = False
-    # Whether another event is being undone, for which preparing should wait.
+    # Whether another event is being undone, for which undoing must wait, and preparing should.
     is_undoing: bool = False
 
 
@@ -189,7 +189,7 @@ def _is_undone_now(case: Case, sight: Sight) -> bool:
 
 def _must_wait_to_undo(case: Case, sight: Sight) -> bool:
     # What has begun goes on, though another event came meanwhile.
-    return sight.is_elsewhere and case.is_touched and not case.is_undoing
+    return (sight.is_elsewhere or sight.is_undoing) and case.is_touched and not case.is_undoing
 
 
 def _fresh(sight: Sight, phase: Phase) -> Runs:

@@ -28,7 +28,6 @@ USUAL_LIMIT: Final = timedelta(minutes=10)
 GRACE: Final = timedelta(seconds=5)
 # After NotBefore, an event that has not started is held.
 HELD: Final = timedelta(seconds=5)
-TOUCHING: Final = (Phase.PREPARE, Phase.STARTED)
 
 
 # -- what is begun -------------------------------------------------------------------------------
@@ -127,8 +126,7 @@ def undo_waits_for_other_events_of_this_vm(seen: Witness) -> None:
         is_first = one.phase is Phase.UNDO and one.number == 0 and one.attempt == 1
         if is_first and seen.plan.undo_waits:
             assert not one.document, "undone while another event is in hand"
-            busy = [other for other in one.going if _phase(other) in TOUCHING]
-            assert not busy, "undone while another event's hooks go on"
+            assert not one.going, "undone while another event's hooks go on"
 
 
 def prepare_waits_for_an_undo_that_has_begun(seen: Witness) -> None:

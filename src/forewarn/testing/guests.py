@@ -82,10 +82,12 @@ poll() {
     ask --post-data "{\\"StartRequests\\":[{\\"EventId\\":\\"$event\\"}]}" "$events" && tell approved $event
   done
 }
-address=$(told address) neighbor=$(told neighbor)
+# Once there is somebody to ask.
+introduce() { [ -n "$known" ] || { known=$(ask "$name") && tell name $known; }; }
+known= address=$(told address) neighbor=$(told neighbor)
 if [ -n "$address" ]; then
   speak_from $address
-  tell name $(ask "$name")
+  introduce
 fi
 if [ -n "$neighbor" ]; then
   speak_from $neighbor
@@ -94,7 +96,7 @@ if [ -n "$neighbor" ]; then
 fi
 while :; do
   tell beat $boot
-  [ -n "$address" ] && poll
+  [ -n "$address" ] && { introduce; poll; }
   sleep 0.5
 done
 """
