@@ -53,19 +53,16 @@ MEANINGS: Final[Mapping[str, tuple[str, str]]] = {
     "emulator_story_15_minutes_ms": ("a reboot of 15 minutes in an emulator: ms", "<= 50"),
     "story_15_minutes_ms": ("a reboot of 15 minutes in a test, by the plugin: ms", "<= 50"),
     "client_notice_longpoll_ms": (
-        "Preempt until a client knows, by long poll, at most: ms",
+        "Preempt until a client knows, slowest by long poll: ms",
         "<= 100",
     ),
-    "client_notice_polling_ms": ("  the same, by polling what does not wait: ms", "<= 1200"),
-    "agent_notice_ms_longpoll": (
-        "Preempt until the agent's hook acts, by long poll, at most: ms",
-        "<= 100",
-    ),
-    "agent_notice_ms_polling": ("  the same, by polling what does not wait: ms", "<= 1200"),
+    "client_notice_polling_ms": ("Preempt until a client knows, slowest by polling: ms", "<= 1200"),
+    "agent_notice_ms_longpoll": ("Preempt until a hook acts, slowest by long poll: ms", "<= 100"),
+    "agent_notice_ms_polling": ("Preempt until a hook acts, slowest by polling: ms", "<= 1200"),
     "agent_idle_mb_longpoll": ("idle agent, long poll: MB", "<= 30"),
-    "agent_idle_mb_polling": ("  the same, polling: MB", "<= 30"),
+    "agent_idle_mb_polling": ("idle agent, polling: MB", "<= 30"),
     "agent_idle_core_percent_longpoll": ("idle agent, long poll: % of a core", "<= 0.1"),
-    "agent_idle_core_percent_polling": ("  the same, polling: % of a core", "<= 0.1"),
+    "agent_idle_core_percent_polling": ("idle agent, polling: % of a core", "<= 0.1"),
 }
 
 Figures = dict[str, float]

@@ -54,7 +54,10 @@ def _told(meanings: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, str]]
     subject = ""
     for name, (meaning, aim) in meanings.items():
         if meaning.startswith("  the same, "):
-            told[name] = (f"{subject}, {meaning.removeprefix('  the same, ')}", aim)
+            rest = meaning.removeprefix("  the same, ")
+            # Its unit is said once.
+            same = subject.rpartition(": ")[0] if ": " in rest else subject
+            told[name] = (f"{same}, {rest}", aim)
         else:
             told[name] = (meaning, aim)
             subject = meaning
