@@ -2,7 +2,7 @@
 # clone: `make clean` removes it all.
 
 PYTHON ?= python3
-# Of tests that run beside each other: one more than there are cores, as many of them wait.
+# Tests beside each other: one more than there are cores, as many of them wait.
 WORKERS ?= $(shell expr $$(nproc) + 1)
 # How often `make deaths` kills.
 KILLS ?= 300
@@ -70,7 +70,7 @@ check: .venv/.dev ## lint, types, architecture and the fast tests: under a minut
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
 	.venv/bin/lint-imports
-	.venv/bin/python $(PYTEST) -q -n $(WORKERS) tests/core tests/wire tests/test_tidy.py
+	.venv/bin/python $(PYTEST) -q -n auto tests/core tests/wire tests/test_tidy.py
 
 COUNT ?= 100000
 SEED ?=

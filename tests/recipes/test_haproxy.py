@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -49,6 +50,10 @@ class Site:
     def serve(self) -> None:
         for vm in self.vms:
             serve(vm)
+        for vm in self.vms:
+            url = f"http://{vm.address}:8080"
+            # Or haproxy may have it down at first.
+            wait_until(partial(answers, url), f"{vm.name} serves")
 
     def start(self, *, number: int = 1, instead: Mapping[str, str] = NOTHING) -> None:
         """Start what the VMs serve, and haproxy as the page has it the first or the second time."""
@@ -60,8 +65,7 @@ class Site:
         text = changed(PAGE.file("/etc/haproxy/haproxy.cfg", number=number), instead)
         config = self.balancer.write("/etc/haproxy/haproxy.cfg", text)
         self.balancer.start(["haproxy", "-db", "-f", config], "haproxy")
-        site = f"http://{self.balancer.address}:8080"
-        wait_until(lambda: status(site, "/health") == 200, "haproxy sends to VMs")
+        wait_until(partial(answers, f"http://{self.balancer.address}:8080"), "haproxy sends to VMs")
 
     def install(self, *, number: int = 1) -> None:
         """Do as the page says on both VMs, of which the second is called and addressed otherwise."""
@@ -105,6 +109,10 @@ def of(vm: Vm, text: str) -> str:
     """What the page says of web-0, for a VM that may be another one."""
     web = vm.address.rpartition(".")[0] + ".4"
     return text.replace("web/web-0", f"web/{vm.name}").replace(f"{web}:", f"{vm.address}:")
+
+
+def answers(url: str) -> bool:
+    return status(url, "/health") == 200
 
 
 def serve(vm: Vm) -> None:
