@@ -82,7 +82,8 @@ class Stage:
     ) -> None:
         """Announce an impact; the guest reads of it and approves, and it happens."""
         (event,) = self.service.announce(impact, actor.name, *words)
-        wait_until(lambda: actor.diary.said("approved", event["event_id"]), SECONDS)
+        # The guest may be gone before it can write that it did.
+        wait_until(lambda: self._record(event)["approved"] is not None, SECONDS)
         meanwhile()
         wait_until(lambda: self._record(event)["status"] == "Completed", SECONDS)
         record = self._record(event)
