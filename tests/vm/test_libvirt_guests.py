@@ -151,6 +151,7 @@ def freeze(stage: Stage) -> None:
     wait_until(lambda: len(diary.polls) > polls, SECONDS)
     after = diary.polls[-1]
 
+    assert len(diary.said("approved")) == 1
     assert (after.boot, diary.boots) == (before.boot, [before.boot])
     assert after.began - before.began > FROZEN - WHOLE_SECONDS
 
